@@ -77,6 +77,14 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     fi
 fi
 
+# Java, Maven and pip, for the tests of Flink (cluster/flink.sh fetches Flink itself).
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
+    ! { command -v javac && command -v mvn && command -v pip; } >/dev/null; then
+    apt-get update -q || true
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+        default-jdk-headless maven python3-pip || true
+fi
+
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 

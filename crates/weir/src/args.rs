@@ -1,5 +1,6 @@
 //! The command line, as clap sees it. The letters are those of tcpdump where it has one.
 
+mod cluster;
 mod confine;
 pub(crate) mod ctl;
 mod deliver;
@@ -19,6 +20,9 @@ mod values;
 mod watch;
 mod write;
 
+pub(crate) use cluster::{
+    ClusterArgs, ClusterCommand, ClusterQueryArgs, JobArgs, SavepointArgs, SubmitArgs,
+};
 pub(crate) use confine::ConfineArgs;
 pub(crate) use deliver::DeliverArgs;
 pub(crate) use doctor::DoctorArgs;
@@ -107,6 +111,9 @@ pub(crate) enum Command {
     /// Merge the partial results of several probes (weir run --publish) into rows
     #[command(after_help = merge::EXAMPLES)]
     Merge(Box<MergeArgs>),
+    /// Run the upper levels of queries on Apache Flink, over partial results in Kafka
+    #[command(after_help = cluster::EXAMPLES)]
+    Cluster(ClusterArgs),
     /// Check queries without running them
     Check(CheckArgs),
     /// Format queries

@@ -2,6 +2,7 @@
 
 pub(crate) mod carrier;
 pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod ctl;
 pub(crate) mod deliver;
 pub(crate) mod doctor;

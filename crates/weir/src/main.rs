@@ -60,6 +60,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Report(args) => cmd::report::run(*args, term),
         Command::Serve(args) => cmd::serve::run(*args, term),
         Command::Merge(args) => cmd::merge::run(*args, term),
+        Command::Cluster(args) => cmd::cluster::run(&args, term),
         Command::Check(args) => cmd::check::run(&args, term),
         Command::Fmt(args) => cmd::fmt::run(&args, term),
         Command::Explain(args) => cmd::explain::run(&args, term),

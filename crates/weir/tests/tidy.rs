@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("cluster", &["engine"]),
     ("deliver", &[]),
     ("kafka", &["engine", "cluster"]),
+    ("flink", &["plan", "engine"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     ("top", &["packet", "plan", "lang", "engine"]),
     ("dashboard", &[]),
@@ -37,8 +38,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "http", "cluster", "deliver", "kafka", "doctor", "top",
-            "report", "dashboard",
+            "sandbox", "control", "http", "cluster", "deliver", "kafka", "flink", "doctor",
+            "top", "report", "dashboard",
         ],
     ),
 ];

@@ -1,9 +1,10 @@
 //! The receiver: the machine level of a plan over the messages of all producers.
 
 use super::codec;
+use super::layout::{GroupLayout, MessageLayout, StateLayout};
 use super::message::{Body, Message, MessageId, MessageTarget, UnreadableMessage};
 use super::print::Targets;
-use super::refused::Refused;
+use super::refused::{Refused, crossings};
 use super::spread::SpreadPlan;
 use super::streams::{Consequence, Standing, Streams};
 use crate::counters::Ledger;
@@ -246,6 +247,26 @@ impl Receiver {
     /// The fingerprint of the computation, which messages bear.
     pub fn fingerprint(&self) -> u128 {
         self.targets.all.print
+    }
+
+    /// What messages hold: `plan` is that of [`Receiver::new`].
+    ///
+    /// # Errors
+    /// Where the plan can't be spread over several machines.
+    pub fn layout(&self, plan: &Physical) -> Result<MessageLayout, Refused> {
+        let (crossings, _) = crossings(plan)?;
+        let all = crossings.into_iter().zip(&self.nodes).zip(&self.targets.nodes);
+        let groups = all.map(|((crossing, held), target)| GroupLayout {
+            target: *target,
+            pipeline: crossing.node.pipeline,
+            stage: crossing.node.stage,
+            summarize: crossing.summarize,
+            states: Groups::columns(&held.spec)
+                .map(|(kind, types)| StateLayout { kind: kind as u8, types })
+                .collect(),
+            results: held.spec.results.iter().map(|(state, _)| *state).collect(),
+        });
+        Ok(MessageLayout { fingerprint: self.fingerprint(), groups: groups.collect() })
     }
 
     /// The probes that have not ended.

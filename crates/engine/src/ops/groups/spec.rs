@@ -9,7 +9,7 @@ use crate::ops::window_time::{downstream, window_start};
 use crate::table::HashKey;
 use std::sync::Arc;
 use weir_plan as plan;
-use weir_plan::{Agg, Schema, Session, Window};
+use weir_plan::{Agg, Expr, ExprKind, Schema, Session, Type, Window};
 
 /// What both halves know of a summarize.
 pub(crate) struct Spec {
@@ -18,7 +18,7 @@ pub(crate) struct Spec {
     /// The aggregates of each state.
     pub(super) states: Vec<Vec<Agg>>,
     /// Of each aggregate that is emitted, its state and which result of that it is.
-    pub(in crate::ops) results: Vec<(usize, usize)>,
+    pub(crate) results: Vec<(usize, usize)>,
     pub(super) functions: Functions,
     /// What groups and values are hashed with.
     pub(in crate::ops) hash_key: HashKey,
@@ -59,6 +59,18 @@ impl Spec {
     /// The aggregates whose arguments are taken in: the first of each state.
     pub(crate) fn aggs(&self) -> &[Agg] {
         &self.plan.aggs
+    }
+
+    /// The types of the values that each state is made of.
+    pub(super) fn argument_types(&self) -> Vec<Vec<Type>> {
+        let types = |agg: &Agg| match &agg.arg {
+            None => Vec::new(),
+            Some(Expr { kind: ExprKind::Tuple(parts), .. }) => {
+                crate::expr::flat(parts).into_iter().map(|part| part.ty.clone()).collect()
+            }
+            Some(one) => vec![one.ty.clone()],
+        };
+        self.plan.aggs.iter().map(types).collect()
     }
 
     /// Length of the windows that rows are taken into, if there are any: of panes, where windows

@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# Apache Flink on loopback: a job manager and task managers, and the jar of Weir's job. The jars of
+# Flink come from PyPI, those of its Kafka connector and of DataSketches from Maven Central, all
+# into target/cluster.
+#
+#   cluster/flink.sh up           builds the jar, starts what does not run, and prints the address
+#   cluster/flink.sh jar          builds the jar alone, and prints where it is
+#   cluster/flink.sh kill N       ends task manager N at once (SIGKILL); `up` starts it again
+#   cluster/flink.sh down         ends everything
+#
+# FLINK_PORT sets the port of the REST interface (18081), and those below it follow: 1 to 3 more are
+# used. FLINK_TASKMANAGERS sets how many task managers there are (1), each of 2 slots. FLINK_HOME
+# sets the folder of what runs, so that several can run beside each other.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+VERSION=2.3.0
+PORT=${FLINK_PORT:-18081}
+TASKMANAGERS=${FLINK_TASKMANAGERS:-1}
+mkdir -p target/cluster
+jars=$PWD/target/cluster/flink-$VERSION
+built=$PWD/target/cluster/weir-flink
+home=${FLINK_HOME:-$PWD/target/cluster/flink}
+
+say() { echo "cluster/flink.sh: $*" >&2; }
+
+# The jars, whole or not at all.
+fetch() {
+    [ -e "$jars/.whole" ] && return
+    command -v mvn >/dev/null || { say "Maven is missing (apt-get install maven)"; exit 3; }
+    command -v pip >/dev/null || { say "pip is missing (apt-get install python3-pip)"; exit 3; }
+    rm -rf "$jars"
+    mkdir -p "$jars/lib"
+    pip download -q --no-deps -d "$jars/wheel" "apache-flink-libraries==$VERSION" >&2 ||
+        { say "Flink could not be fetched"; exit 3; }
+    python3 -m zipfile -e "$jars"/wheel/*.whl "$jars/wheel/all"
+    mv "$jars"/wheel/all/pyflink/lib/*.jar "$jars/lib"
+    rm -rf "$jars/wheel"
+    (cd flink && mvn -q -B -Dstyle.color=never dependency:copy-dependencies \
+        -DoutputDirectory="$jars/job" -DincludeScope=runtime >&2) ||
+        { say "the jars of the job could not be fetched"; exit 3; }
+    touch "$jars/.whole"
+}
+
+# The jar of the job, with what it needs beside Flink; one builds it at a time.
+jar_() {
+    (flock 9; build) 9>"$built.lock"
+}
+
+build() {
+    fetch
+    local newest
+    newest=$(find flink/src/main -newer "$built/weir-flink.jar" -print -quit 2>/dev/null || echo new)
+    if [ -n "$newest" ] || [ ! -e "$built/weir-flink.jar" ]; then
+        command -v javac >/dev/null || { say "javac is missing (apt-get install default-jdk)"; exit 3; }
+        rm -rf "$built/classes"
+        mkdir -p "$built/classes"
+        for jar in "$jars"/job/*.jar; do
+            python3 -m zipfile -e "$jar" "$built/classes"
+        done
+        rm -rf "$built/classes/META-INF"/*.SF "$built/classes/META-INF"/*.RSA \
+            "$built/classes/META-INF/MANIFEST.MF" "$built/classes/module-info.class"
+        find flink/src/main/java -name '*.java' >"$built/sources"
+        javac -nowarn --release 17 -d "$built/classes" -cp "$jars/job/*:$jars/lib/*" \
+            "@$built/sources" >&2 || { say "the job could not be compiled"; exit 1; }
+        jar --create --file "$built/new.jar" --main-class weir.job.Job -C "$built/classes" .
+        mv "$built/new.jar" "$built/weir-flink.jar"
+    fi
+    echo "$built/weir-flink.jar"
+}
+
+configure() {
+    mkdir -p "$home/conf" "$home/checkpoints" "$home/tmp"
+    cat >"$home/conf/config.yaml" <<YAML
+jobmanager.rpc.address: 127.0.0.1
+jobmanager.bind-host: 127.0.0.1
+jobmanager.rpc.port: $((PORT + 1))
+jobmanager.memory.process.size: 1024m
+blob.server.port: $((PORT + 2))
+rest.address: 127.0.0.1
+rest.bind-address: 127.0.0.1
+rest.port: $PORT
+rest.bind-port: $PORT
+web.upload.dir: $home/tmp
+taskmanager.host: 127.0.0.1
+taskmanager.bind-host: 127.0.0.1
+taskmanager.numberOfTaskSlots: 2
+taskmanager.cpu.cores: 2
+taskmanager.memory.framework.heap.size: 128m
+taskmanager.memory.framework.off-heap.size: 128m
+taskmanager.memory.task.heap.size: 384m
+taskmanager.memory.task.off-heap.size: 64m
+taskmanager.memory.managed.size: 64m
+taskmanager.memory.network.min: 64m
+taskmanager.memory.network.max: 64m
+taskmanager.memory.jvm-metaspace.size: 256m
+taskmanager.memory.jvm-overhead.min: 192m
+taskmanager.memory.jvm-overhead.max: 192m
+parallelism.default: 2
+heartbeat.interval: 1000
+heartbeat.timeout: 5000
+restart-strategy.type: fixed-delay
+restart-strategy.fixed-delay.attempts: 100
+restart-strategy.fixed-delay.delay: 500ms
+state.backend.type: hashmap
+execution.checkpointing.dir: file://$home/checkpoints
+execution.checkpointing.savepoint-dir: file://$home/savepoints
+io.tmp.dirs: $home/tmp
+YAML
+    cat >"$home/conf/log4j2.yaml" <<YAML
+Configuration:
+  Appenders:
+    Console: {name: out, PatternLayout: {pattern: "%d %p %m (%c)%n%ex"}}
+  Loggers:
+    Root: {level: INFO, AppenderRef: {ref: out}}
+YAML
+}
+
+opens=()
+for package in java.lang java.lang.reflect java.net java.io java.nio java.text java.time java.util \
+    java.util.concurrent java.util.concurrent.atomic java.util.concurrent.locks sun.nio.ch; do
+    opens+=("--add-opens=java.base/$package=ALL-UNNAMED")
+done
+
+# Whether the process of this name runs, by its arguments.
+runs() {
+    local pid
+    pid=$(cat "$home/$1.pid" 2>/dev/null) || return 1
+    grep -qs org.apache.flink "/proc/$pid/cmdline"
+}
+
+# Starts a process in a session of its own: a Ctrl-C here is not meant for it.
+start() {
+    local name=$1 memory=$2
+    runs "$name" && return
+    FLINK_CONF_DIR="$home/conf" setsid java "${opens[@]}" "-Xmx$memory" -XX:+UseSerialGC \
+        -Dlog4j2.configurationFile="$home/conf/log4j2.yaml" -cp "$jars/lib/*" "${@:3}" \
+        --configDir "$home/conf" >>"$home/$name.log" 2>&1 </dev/null &
+    echo $! >"$home/$name.pid"
+}
+
+slots() {
+    python3 - "$PORT" <<'PYTHON'
+import json, sys, urllib.request
+try:
+    with urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/overview", timeout=2) as answer:
+        print(json.load(answer)["taskmanagers"])
+except OSError:
+    print(0)
+PYTHON
+}
+
+up() {
+    command -v java >/dev/null || { say "Java is missing (apt-get install default-jre)"; exit 3; }
+    jar_ >/dev/null
+    configure
+    start jobmanager 640m org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint
+    for number in $(seq "$TASKMANAGERS"); do
+        start "taskmanager$number" 512m -XX:MaxDirectMemorySize=320m \
+            org.apache.flink.runtime.taskexecutor.TaskManagerRunner
+    done
+    for _ in $(seq 240); do
+        [ "$(slots)" -ge "$TASKMANAGERS" ] && { echo "http://127.0.0.1:$PORT"; return; }
+        runs jobmanager || { say "it has ended: see $home/jobmanager.log"; exit 1; }
+        sleep 0.5
+    done
+    say "its task managers have not come within two minutes: see $home/taskmanager1.log"
+    exit 1
+}
+
+end() {
+    local name=$1 signal=$2 pid
+    runs "$name" || return 0
+    pid=$(cat "$home/$name.pid")
+    kill "-$signal" "$pid" || return 0
+    for _ in $(seq 100); do
+        runs "$name" || { rm -f "$home/$name.pid"; return; }
+        sleep 0.1
+    done
+    kill -KILL "$pid"
+    rm -f "$home/$name.pid"
+}
+
+down() {
+    for file in "$home"/taskmanager*.pid "$home"/jobmanager.pid; do
+        [ -e "$file" ] && end "$(basename "$file" .pid)" TERM
+    done
+    return 0
+}
+
+case ${1:-} in
+    up) up ;;
+    jar) jar_ ;;
+    kill) end "taskmanager${2:-1}" KILL ;;
+    down) down ;;
+    *) say "what to do: up, jar, kill N or down"; exit 2 ;;
+esac

@@ -1,0 +1,55 @@
+//! The SQL of whole queries.
+
+use weir_engine::functions::Functions;
+use weir_flink::{FlinkJob, Unsupported};
+use weir_lang::Query;
+use weir_plan::physical::Physical;
+
+fn job(text: &str) -> Result<FlinkJob, Unsupported> {
+    let functions = Functions::default();
+    let options = weir_lang::Options {
+        params: &[],
+        program: "test",
+        signatures: functions.signatures(),
+        files: None,
+    };
+    let compiled = weir_lang::compile(&Query { name: "test.weir", text }, &options);
+    let program = compiled.expect("the query compiles").program;
+    FlinkJob::new(&Physical::new(&program, &[]), &functions)
+}
+
+fn sql(text: &str) -> String {
+    job(text).expect("it runs on Flink").sql()
+}
+
+#[test]
+fn a_query_that_ends_with_its_groups_needs_no_sql() {
+    let text = sql("packets | summarize n = count(), d = distinct(ip.dst) by ip.src every 1s");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn stages_after_the_merge_are_views() {
+    let text = sql("packets | summarize bytes = sum(len), n = count() by ip.src every 1s \
+         | extend mean = float(bytes) / n, twice = bytes * 2 \
+         | where n > 9 and not (ip.src in {10.0.0.0/8, ::1} or mean == 1.5) \
+         | project ts, host = ip.src, mean, kind = if(n > 99, \"it's many\", \"few\") \
+         | rename source = host");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn windows_are_summed_and_ranked() {
+    let text = sql("packets | summarize bytes = sum(len) by ip.src every 250ms \
+         | summarize total = sum(bytes), most = max(bytes), n = count() where bytes > 99 \
+           by ip.src every 1s \
+         | top 3 by total / n, most asc");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_job_is_json() {
+    let text = "packets | summarize n = count(), q = quantile(tcp.seq, 0.9), m = median(tcp.seq), \
+        d = distinct((ip.dst, dport)) by ip.src over 3s every 2s lateness 1s";
+    insta::assert_snapshot!(job(text).expect("it runs on Flink").to_json());
+}

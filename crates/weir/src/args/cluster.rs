@@ -1,0 +1,150 @@
+//! The command line of `weir cluster`.
+
+use super::SiteArgs;
+use super::values::param;
+use clap::{Args, Subcommand};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weir cluster sql flows.weir
+  weir cluster submit flows.weir --kafka localhost:9092 --topic partials --to flows \\
+      --probes north,south --jar weir-flink.jar
+  weir cluster list
+  weir cluster savepoint --cancel 5c3ff3a6c1e5dd5a2dd5ac9d5a4d5cb1";
+
+/// Where Flink answers by default.
+const FLINK: &str = "localhost:8081";
+
+#[derive(Args, Debug)]
+pub(crate) struct ClusterArgs {
+    #[command(subcommand)]
+    pub(crate) command: ClusterCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum ClusterCommand {
+    /// Print what a job on Flink has to know to merge partial results and make rows of them, as
+    /// JSON
+    Plan(ClusterQueryArgs),
+    /// Print the SQL that such a job runs on merged rows
+    Sql(ClusterQueryArgs),
+    /// Start a job on Flink that merges the partial results of a topic, and print its number
+    Submit(Box<SubmitArgs>),
+    /// List the jobs on Flink
+    List(FlinkArgs),
+    /// Show the state of a job, and what went through its stages
+    Status(JobArgs),
+    /// End a job; what it has not committed is lost
+    Cancel(JobArgs),
+    /// Write a savepoint of a job, which `submit --from-savepoint` goes on from; print its place
+    Savepoint(SavepointArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FlinkArgs {
+    /// The REST interface of Flink
+    #[arg(long, value_name = "HOST:PORT", default_value = FLINK)]
+    pub(crate) flink: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct JobArgs {
+    /// The number of the job, from `weir cluster list`
+    #[arg(value_name = "JOB", value_parser = job_number)]
+    pub(crate) job: String,
+
+    /// The REST interface of Flink
+    #[arg(long, value_name = "HOST:PORT", default_value = FLINK)]
+    pub(crate) flink: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SavepointArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+
+    /// The folder that it is written into, as Flink names it; without it, that of Flink's settings
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<String>,
+
+    /// End the job once it is written
+    #[arg(long)]
+    pub(crate) cancel: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SubmitArgs {
+    #[command(flatten)]
+    pub(crate) query: ClusterQueryArgs,
+
+    /// A broker of Kafka, as the task managers of Flink reach it
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) kafka: String,
+
+    /// The topic that the probes publish to
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) topic: String,
+
+    /// The names of all probes: windows wait for each of them
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
+    pub(crate) probes: Vec<String>,
+
+    /// The topic that rows go to, as JSON; what was late or refused goes to TOPIC-events
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) to: String,
+
+    /// The REST interface of Flink
+    #[arg(long, value_name = "HOST:PORT", default_value = FLINK)]
+    pub(crate) flink: String,
+
+    /// The job's jar: `cluster/flink.sh jar` builds it
+    #[arg(long, value_name = "FILE", default_value = "weir-flink.jar")]
+    pub(crate) jar: PathBuf,
+
+    /// A name for the job; without it, that of the topic of its rows
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// How often results are committed and the state is saved, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 2000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(10..))]
+    pub(crate) checkpoint_ms: u32,
+
+    /// Tasks that share the work; without it, as many as Flink's settings say
+    #[arg(long, value_name = "N")]
+    pub(crate) parallelism: Option<NonZeroUsize>,
+
+    /// Go on from a savepoint
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) from_savepoint: Option<String>,
+
+    /// Read the topic up to its present end, close all windows, and end
+    #[arg(long)]
+    pub(crate) bounded: bool,
+}
+
+/// The number of a job: 32 hexadecimal digits.
+fn job_number(text: &str) -> Result<String, String> {
+    let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    digits.then(|| text.to_owned()).ok_or_else(|| "a job has 32 hexadecimal digits".to_owned())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ClusterQueryArgs {
+    /// The queries that the probes run: files, or names or groups from `weir list`
+    #[arg(value_name = "QUERY", required_unless_present = "expressions")]
+    pub(crate) queries: Vec<String>,
+
+    /// The text of a query, instead of a file; may be given several times
+    #[arg(short, long = "expression", value_name = "TEXT")]
+    pub(crate) expressions: Vec<String>,
+
+    /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
+    pub(crate) params: Vec<(String, String)>,
+
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
+}

@@ -1,0 +1,128 @@
+//! Jobs on a cluster of Flink: to start them, to ask for them, to end them.
+
+use super::rest::Rest;
+use crate::args::{JobArgs, SavepointArgs, SubmitArgs};
+use crate::exit::Status;
+use crate::term::Term;
+use anyhow::{Context as _, bail};
+use serde_json::{Value as Json, json};
+use std::io::Write as _;
+use std::thread;
+use std::time::Duration;
+use weir_flink::FlinkJob;
+
+/// How often Flink is asked whether a savepoint is written, and for how long.
+const SAVEPOINT_LOOKS: u32 = 1200;
+const SAVEPOINT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Uploads the jar and starts a job; prints its number.
+pub(super) fn submit(args: &SubmitArgs, job: &FlinkJob) -> anyhow::Result<Status> {
+    let jar = std::fs::read(&args.jar).with_context(|| args.jar.display().to_string())?;
+    let rest = Rest::new(&args.flink);
+    let plan = job.to_json();
+    let (probes, checkpoint) = (args.probes.join(","), args.checkpoint_ms.to_string());
+    let given: [(&str, &str); 8] = [
+        ("--plan", plan.as_str()),
+        ("--kafka", &args.kafka),
+        ("--topic", &args.topic),
+        ("--probes", &probes),
+        ("--to", &args.to),
+        ("--name", args.name.as_deref().unwrap_or(&args.to)),
+        ("--checkpoint-ms", &checkpoint),
+        ("--bounded", if args.bounded { "true" } else { "false" }),
+    ];
+    let words: Vec<&str> = given.iter().flat_map(|(option, value)| [*option, *value]).collect();
+    let id = rest.upload("weir-flink.jar", &jar)?;
+    let mut request = json!({ "entryClass": "weir.job.Job", "programArgsList": words });
+    if let Some(savepoint) = &args.from_savepoint {
+        request["savepointPath"] = savepoint.as_str().into();
+    }
+    if let Some(parallelism) = args.parallelism {
+        request["parallelism"] = parallelism.get().into();
+    }
+    let answer = rest.post(&format!("/jars/{id}/run"), &request)?;
+    let number = answer["jobid"].as_str().context("Flink names no job")?;
+    say(&format!("{number}\n"))
+}
+
+/// Prints a line for each job: its number, its state, its name.
+pub(super) fn list(flink: &str) -> anyhow::Result<Status> {
+    let answer = Rest::new(flink).get("/jobs/overview")?;
+    let mut text = String::new();
+    for job in answer["jobs"].as_array().into_iter().flatten() {
+        let word = |key: &str| job[key].as_str().unwrap_or("?").to_owned();
+        text += &format!("{}  {:<9} {}\n", word("jid"), word("state"), word("name"));
+    }
+    say(&text)
+}
+
+/// Prints the state of a job, and what went through each of its stages.
+pub(super) fn status(args: &JobArgs) -> anyhow::Result<Status> {
+    let rest = Rest::new(&args.flink);
+    let job = rest.get(&format!("/jobs/{}", args.job))?;
+    let word = |json: &Json| json.as_str().unwrap_or("?").to_owned();
+    let mut text = format!("{}: {}\n", word(&job["name"]), word(&job["state"]));
+    for stage in job["vertices"].as_array().into_iter().flatten() {
+        let count = |key: &str| stage["metrics"][key].as_u64().unwrap_or(0);
+        text += &format!(
+            "{:<9} in {:>10}  out {:>10}  {}\n",
+            word(&stage["status"]),
+            count("read-records"),
+            count("write-records"),
+            word(&stage["name"])
+        );
+    }
+    let points = rest.get(&format!("/jobs/{}/checkpoints", args.job))?;
+    let count = |key: &str| points["counts"][key].as_u64().unwrap_or(0);
+    text += &format!(
+        "checkpoints: {} completed, {} failed; restored {} times\n",
+        count("completed"),
+        count("failed"),
+        count("restored")
+    );
+    let faults = rest.get(&format!("/jobs/{}/exceptions?maxExceptions=1", args.job))?;
+    let fault = &faults["exceptionHistory"]["entries"][0]["stacktrace"];
+    if let Some(line) = fault.as_str().and_then(|stack| stack.lines().next()) {
+        text += &format!("latest failure: {line}\n");
+    }
+    say(&text)
+}
+
+/// Ends a job. What it has not committed is lost.
+pub(super) fn cancel(args: &JobArgs) -> anyhow::Result<Status> {
+    Rest::new(&args.flink).patch(&format!("/jobs/{}?mode=cancel", args.job))?;
+    Ok(Status::Ok)
+}
+
+/// Writes a savepoint, and prints where it is.
+pub(super) fn savepoint(args: &SavepointArgs, term: &Term) -> anyhow::Result<Status> {
+    let rest = Rest::new(&args.job.flink);
+    let job = &args.job.job;
+    let request = json!({ "cancel-job": args.cancel, "target-directory": args.to });
+    let answer = rest.post(&format!("/jobs/{job}/savepoints"), &request)?;
+    let request = answer["request-id"].as_str().context("Flink names no savepoint")?.to_owned();
+    for _ in 0..SAVEPOINT_LOOKS {
+        let state = rest.get(&format!("/jobs/{job}/savepoints/{request}"))?;
+        if state["status"]["id"] == "COMPLETED" {
+            let operation = &state["operation"];
+            if let Some(cause) = operation["failure-cause"]["stack-trace"].as_str() {
+                bail!("the savepoint failed: {}", cause.lines().next().unwrap_or_default());
+            }
+            let place = operation["location"].as_str().unwrap_or_default();
+            return say(&format!("{place}\n"));
+        }
+        pause();
+    }
+    term.error(format_args!("the savepoint is not written after two minutes: it may still come"));
+    Ok(Status::Failed)
+}
+
+#[expect(clippy::disallowed_methods, reason = "Flink has no way to wait for a savepoint")]
+fn pause() {
+    thread::sleep(SAVEPOINT_PAUSE);
+}
+
+fn say(text: &str) -> anyhow::Result<Status> {
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(Status::Ok)
+}

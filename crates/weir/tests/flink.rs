@@ -1,0 +1,501 @@
+//! The upper levels of queries in Java: the merge of the job alone, and the job on Flink, each
+//! against `weir merge` and one run. Java, Flink and Kafka come from the package registries
+//! (`cluster/flink.sh`); where they can't be had, the tests say that they were skipped.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use assert_cmd::cargo::CommandCargoExt as _;
+use common::{root, skip, workplace};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+fn weir(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("weir").expect("the binary");
+    command.args(args).current_dir(root()).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+/// What a command that succeeds prints.
+fn printed(args: &[&str]) -> String {
+    let output = weir(args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout).to_owned()
+}
+
+/// The lines of a text, sorted.
+fn sorted(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// A script of `cluster/` with these settings: what it prints, or `None` where something that it
+/// needs is missing (status 3).
+fn script(test: &str, name: &str, args: &[&str], settings: &[(&str, String)]) -> Option<String> {
+    let mut command = Command::new(root().join("cluster").join(name));
+    command.args(args).envs(settings.iter().map(|(key, value)| (key, value)));
+    let output = command.output().expect("the script runs");
+    match output.status.code() {
+        Some(0) => Some(text(&output.stdout).trim().to_owned()),
+        Some(3) => {
+            skip(test, text(&output.stderr).trim());
+            None
+        }
+        _ => panic!("{name} {args:?}: {}", text(&output.stderr)),
+    }
+}
+
+/// The jars of the job.
+struct Jars {
+    job: PathBuf,
+    /// Programs that only tests need.
+    tests: PathBuf,
+}
+
+impl Jars {
+    /// Those that all tests use; they are built once.
+    fn get(test: &str) -> Option<&'static Jars> {
+        static JARS: OnceLock<Option<Jars>> = OnceLock::new();
+        let jars = JARS.get_or_init(|| Jars::build(test)).as_ref();
+        if jars.is_none() {
+            skip(test, "the jar of the job can't be built here");
+        }
+        jars
+    }
+
+    fn build(test: &str) -> Option<Jars> {
+        let job = PathBuf::from(script(test, "flink.sh", &["jar"], &[])?);
+        let tests = job.with_file_name("tests");
+        let sources = common::files("flink/src/test", &[".java"]);
+        fs::create_dir_all(&tests).expect("a folder");
+        let mut javac = Command::new("javac");
+        javac.arg("-nowarn").arg("-d").arg(&tests).arg("-cp").arg(&job).args(sources);
+        let output = javac.output().expect("javac runs: the jar was built with it");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        Some(Jars { job, tests })
+    }
+
+    /// A program of the jars.
+    fn java(&self, class: &str, args: &[&str]) -> Output {
+        // Flink's jars have what Kafka's client logs with.
+        let flink = root().join("target/cluster/flink-2.3.0/lib/*");
+        let [tests, job] = [&self.tests, &self.job].map(|path| path.display());
+        let path = format!("{tests}:{job}:{}", flink.display());
+        let mut java = Command::new("java");
+        java.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", &path, class]);
+        java.args(args).output().expect("java runs")
+    }
+}
+
+fn fixture(name: &str) -> String {
+    root().join("fixtures").join(name).to_str().expect("a plain path").to_owned()
+}
+
+fn place(folder: &Path, name: &str) -> String {
+    folder.join(name).to_str().expect("a plain path").to_owned()
+}
+
+/// Lets two probes see the packets of a capture: those that a filter keeps, and the others. Returns
+/// their streams.
+fn publish(folder: &Path, query: &str, capture: &str, filter: &str) -> [String; 2] {
+    let [a, b] = ["a", "b"].map(|probe| place(folder, &format!("{probe}.wps")));
+    let both = [("a", &a, filter.to_owned()), ("b", &b, format!("not ({filter})"))];
+    for (probe, stream, filter) in both {
+        let _ = fs::remove_file(stream);
+        printed(&[
+            "run",
+            "-q",
+            "-e",
+            query,
+            "-r",
+            capture,
+            "--publish",
+            stream,
+            "--probe",
+            probe,
+            "--",
+            &filter,
+        ]);
+    }
+    [a, b]
+}
+
+/// Splits packets without regard to anything that queries group by.
+const ANY: &str = "less 90";
+
+/// Puts all packets to the first probe: what a query needs whose packets must be at one.
+const FIRST: &str = "greater 0";
+
+const SUMS: &str = "packets | summarize n = count(), named = count(dns.qname), bytes = \
+    sum(len), off = sum(len - 700), ports = sum(tcp.dport), least = \
+    min(len), most = max(ip.ttl), low = min(ip.dst), high = max(ip.dst), \
+    mean = avg(len), one = any(tcp.syn), every1 = all(tcp.ack), bits = \
+    bit_or(tcp.flags), var = variance(len), dev = stddev(len), seen = \
+    rate(), speed = rate(len), name = first(dns.qname), port = \
+    last(tcp.dport), who = first(ip.dst), when = last(ts), big = count() \
+    where len > 500, mac = max(eth.src) by ip.src every 1s";
+
+const VALUES: &str = "packets | summarize d = distinct(ip.dst), dt = distinct((ip.dst, \
+    dport)), few = distinct(sport, 3), q = distinct(dns.qname, 2), ap = \
+    approx_distinct(ip.dst), at = approx_distinct((ip.src, sport)), an = \
+    approx_distinct(dns.qname), am = approx_distinct(eth.src), med = \
+    median(len), p95 = quantile(len, 0.95), p10 = percentile(tcp.seq, 10), \
+    m = mad(len), fr = frequent(dport, 3), fi = frequent(ip.dst, 2), fq = \
+    frequent(dns.qname, 2), h = histogram(len, 500), e = entropy(dport), \
+    ef = entropy((ip.dst, dport)), mb = max_by(ip.dst, len), nb = \
+    min_by(dns.qname, len), t = min(dns.qname), tt = max(dns.qname) by \
+    eth.src every 10s";
+
+const FLOATS: &str = "packets | extend x = float(len) / 3.0 | summarize s = sum(x), a = \
+    avg(x), v = variance(x), d = stddev(x), lo = min(x), hi = max(x), q = \
+    quantile(x, 0.9), m = mad(x), f = frequent(x, 2), c = distinct(x), mb \
+    = max_by(x, ts) by ip.src every 1s";
+
+const SPANS: &str = "packets | extend d = ts - @2026-11-21T05:00:00Z | summarize s = \
+    sum(d), a = avg(d), lo = min(d), hi = max(d), sd = stddev(d), q = \
+    median(d), f = frequent(d, 2), h = histogram(d, 1s), e = entropy(d), l \
+    = min(ts), m = mad(d), ad = approx_distinct(d) by ip.proto every 1m";
+
+const KEYS: &str = "packets | summarize n = count() by tcp.syn, eth.src, dns.qname, two = \
+    payload[0:2], at = bin(ts, 10ms), half = float(len) / 2.0, ip.src \
+    every 1s";
+
+const SLIDING: &str = "packets | summarize n = count(), b = sum(len), d = distinct(ip.dst, \
+    2), f = first(dport), q = median(len) by ip.proto over 5s every 2s \
+    lateness 1s";
+
+const ALONE: &str = "packets | where len > 100000 | summarize n = count(), s = sum(len), d \
+    = distinct(ip.src), m = max(len), q = median(len), a = \
+    approx_distinct(ip.src), f = first(ip.src)";
+
+const ALL: &str = "packets | summarize n = count(), d = distinct(ip.src), m = max(len) by \
+    ip.proto";
+
+const TWO: &str = "let sources = packets | summarize n = count() by ip.src every 1s\n\
+    let ports = packets | summarize n = count(), d = distinct(ip.src) by dport every 2s\n\
+    sources\nports";
+
+/// The queries, and how their packets may be spread.
+const MERGED: [(&str, &str); 9] = [
+    (SUMS, ANY),
+    (VALUES, ANY),
+    (FLOATS, FIRST),
+    (SPANS, ANY),
+    (KEYS, ANY),
+    (SLIDING, ANY),
+    (ALONE, ANY),
+    (ALL, ANY),
+    (TWO, ANY),
+];
+
+const CAPTURES: [&str; 3] = ["mixed.pcap", "dns.pcap", "syn_flood.pcap"];
+
+#[test]
+fn the_merge_in_java_gives_the_rows_of_weir_merge() {
+    const TEST: &str = "the_merge_in_java_gives_the_rows_of_weir_merge";
+    let Some(jars) = Jars::get(TEST) else { return };
+    let folder = workplace();
+    for (query, filter) in MERGED {
+        let plan = place(folder.path(), "plan.json");
+        fs::write(&plan, printed(&["cluster", "plan", "-e", query])).expect("a file");
+        for capture in CAPTURES {
+            let [a, b] = publish(folder.path(), query, &fixture(capture), filter);
+            let expected =
+                printed(&["merge", "-q", "-e", query, "--from", &a, "--from", &b, "-o", "json"]);
+            let found = jars.java("weir.merge.MergeCommand", &[&plan, &a, &b]);
+            assert!(found.status.success(), "{query}: {}", text(&found.stderr));
+            assert_eq!(
+                sorted(text(&found.stdout)),
+                sorted(&without_exact(&expected)),
+                "{capture}: {query}"
+            );
+        }
+    }
+}
+
+/// Rows without the columns that say whether a `distinct` with a limit is exact: a stage after the
+/// merge makes them.
+fn without_exact(rows: &str) -> String {
+    let mut rows = rows.to_owned();
+    for name in ["few", "q", "d"] {
+        for exact in ["true", "false"] {
+            rows = rows.replace(&format!(",\"{name}_exact\":{exact}"), "");
+        }
+    }
+    rows
+}
+
+#[test]
+fn messages_are_read_in_java() {
+    const TEST: &str = "messages_are_read_in_java";
+    let Some(jars) = Jars::get(TEST) else { return };
+    let folder = workplace();
+    let query = "packets | where tcp.dport == 22 \
+        | summarize packets = count(), ports = distinct(tcp.sport) by ip.src every 1h";
+    let plan = place(folder.path(), "plan.json");
+    fs::write(&plan, printed(&["cluster", "plan", "-e", query])).expect("a file");
+    let docs = root().join("docs/partials.md");
+    let output = jars.java("weir.WireTest", &[docs.to_str().expect("a plain path"), &plan]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("checks passed"));
+}
+
+#[test]
+fn streams_that_do_not_belong_together_are_refused_in_java() {
+    const TEST: &str = "streams_that_do_not_belong_together_are_refused_in_java";
+    let Some(jars) = Jars::get(TEST) else { return };
+    let folder = workplace();
+    let plan = place(folder.path(), "plan.json");
+    fs::write(&plan, printed(&["cluster", "plan", "-e", ALL])).expect("a file");
+    let [a, b] = publish(folder.path(), ALL, &fixture("web.pcap"), ANY);
+    let refused = |args: &[&str], status: i32, why: &str| {
+        let output = jars.java("weir.merge.MergeCommand", args);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {errors}");
+        assert!(errors.contains(why), "{args:?}: {errors}");
+    };
+    let other = place(folder.path(), "other.json");
+    fs::write(&other, printed(&["cluster", "plan", "-e", SUMS])).expect("a file");
+    refused(&[&other, &a, &b], 2, "its probe runs another query");
+    refused(&[&plan, "/dev/null"], 2, "the stream breaks off in its head");
+    refused(&[&a, &b], 2, "error: ");
+    refused(&[&plan, &fixture("web.pcap")], 2, "no probe stream");
+    let whole = fs::read(&a).expect("the stream");
+    fs::write(&a, &whole[..whole.len() - 3]).expect("a file");
+    refused(&[&plan, &a, &b], 1, "breaks off");
+}
+
+/// What does not run on Flink is refused by name.
+#[test]
+fn what_does_not_run_on_flink_is_refused_by_name() {
+    let refused = |query: &str, what: &str| {
+        let output = weir(&["cluster", "sql", "-e", query]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{query}: {errors}");
+        assert!(errors.contains(what), "{query}: {errors}");
+    };
+    let over = "packets | summarize n = count() by ip.src every 1s";
+    refused("packets | where tcp", "hands over rows one by one");
+    refused("packets | summarize n = count(), completeness() every 1s", "`completeness()`");
+    refused("packets | summarize n = count() by ip.src session 1s", "sessions");
+    refused(&format!("{over} fill"), "`fill`");
+    refused(&format!("{over} | scan m = 0 by ip.src => m + n"), "`scan`");
+    refused(&format!("{over} | limit 3"), "`limit`");
+    refused(&format!("{over} | summarize n = sum(n)"), "do not follow each other");
+    refused(&format!("{over} | summarize n = median(n) every 10s"), "`quantile`");
+    refused(&format!("{over} | extend s = string(n)"), "the function `string`");
+    let two = "let a = packets | summarize m = count() by ip.src every 1s";
+    refused(&format!("{two}\n{over} | join a by ip.src, ts"), "`join`");
+    let two = "let a = packets | summarize n = count() by ip.src every 1s";
+    refused(&format!("{two}\n{over} | union a"), "`union`");
+}
+
+/// Queries whose upper levels are SQL, each with a capture.
+const SQL: [(&str, &str); 3] = [
+    (
+        "packets | where tcp.syn and not tcp.ack \
+         | summarize connections = distinct(flow) by server = ip.dst every 1s \
+         | where connections > 100",
+        "syn_flood.pcap",
+    ),
+    (
+        "packets | summarize bytes = sum(len), n = count(), name = min(dns.qname) \
+           by ip.src every 1s \
+         | extend mean = float(bytes) / n, twice = bytes * 4611686018427387904 / n, \
+           inside = ip.src in {10.0.0.0/8, 192.0.2.0/24} \
+         | where n >= 1 and not (bytes < 100 and exists(name)) \
+         | project ts, host = ip.src, bytes, mean, twice, name, kind = if(inside, \"in\", \"out\") \
+         | top 3 by mean, bytes asc",
+        "mixed.pcap",
+    ),
+    (
+        "let spread = packets | where tcp.syn and not tcp.ack \
+           | summarize hosts = distinct(ip.dst, 10) by source = ip.src, ip.proto every 1s\n\
+         let all = spread | summarize sources = count(), hosts = sum(hosts), most = max(hosts), \
+           mean = avg(hosts), some = any(hosts > 3), big = count() where hosts > 10 \
+           by ip.proto every 10s\n\
+         spread | where hosts >= 2\n\
+         all",
+        "detectors/spreader_40.pcap.gz",
+    ),
+];
+
+/// Kafka and Flink of a test, on ports of their own, ended at the end.
+struct Cluster {
+    settings: Vec<(&'static str, String)>,
+    jars: &'static Jars,
+}
+
+impl Cluster {
+    fn new(test: &str) -> Option<Cluster> {
+        let jars = Jars::get(test)?;
+        let home = |name: &str| root().join("target/cluster").join(name).display().to_string();
+        let settings = vec![
+            ("KAFKA_PORT", "19592".to_owned()),
+            ("KAFKA_HOME", home("test-kafka")),
+            ("FLINK_PORT", "18581".to_owned()),
+            ("FLINK_HOME", home("test-flink")),
+        ];
+        let cluster = Cluster { settings, jars };
+        // What an earlier test left that was ended with violence.
+        cluster.down();
+        let _ = fs::remove_dir_all(home("test-kafka"));
+        let _ = fs::remove_dir_all(home("test-flink"));
+        script(test, "kafka.sh", &["up"], &cluster.settings)?;
+        script(test, "flink.sh", &["up"], &cluster.settings)?;
+        Some(cluster)
+    }
+
+    fn flink(&self, args: &[&str]) {
+        script("flink", "flink.sh", args, &self.settings).expect("it ran before");
+    }
+
+    fn down(&self) {
+        for name in ["flink.sh", "kafka.sh"] {
+            let mut command = Command::new(root().join("cluster").join(name));
+            command.arg("down").envs(self.settings.iter().map(|(key, value)| (key, value)));
+            let _ = command.output();
+        }
+    }
+
+    fn topic(&self, name: &str) {
+        script("kafka", "kafka.sh", &["topic", name, "2"], &self.settings).expect("it runs");
+    }
+
+    /// Puts streams into a topic.
+    fn produce(&self, topic: &str, args: &[&str]) {
+        let output =
+            self.jars.java("weir.Produce", &[&["127.0.0.1:19592", topic][..], args].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+
+    /// What is committed in a topic: so many lines, and whatever comes in the next two seconds.
+    fn consume(&self, topic: &str, lines: usize) -> String {
+        let lines = lines.to_string();
+        let output = self.jars.java("weir.Consume", &["127.0.0.1:19592", topic, &lines, "90"]);
+        let found = text(&output.stdout).to_owned();
+        assert!(
+            output.status.success(),
+            "{topic}: {lines} lines were waited for, and these came:\n{found}{}",
+            text(&output.stderr)
+        );
+        found
+    }
+
+    /// Starts a job over the probes a and b.
+    fn submit(&self, query: &str, topic: &str, to: &str, more: &[&str]) -> String {
+        let jar = self.jars.job.to_str().expect("a plain path");
+        let args = [
+            "cluster",
+            "submit",
+            "-e",
+            query,
+            "--kafka",
+            "127.0.0.1:19592",
+            "--topic",
+            topic,
+            "--probes",
+            "a,b",
+            "--to",
+            to,
+            "--flink",
+            "127.0.0.1:18581",
+            "--jar",
+            jar,
+            "--checkpoint-ms",
+            "500",
+        ];
+        printed(&[&args[..], more].concat()).trim().to_owned()
+    }
+
+    fn ask(&self, args: &[&str]) -> String {
+        printed(&[&["cluster"][..], args, &["--flink", "127.0.0.1:18581"]].concat())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.down();
+    }
+}
+
+#[test]
+fn jobs_on_flink_give_the_rows_of_one_run() {
+    const TEST: &str = "jobs_on_flink_give_the_rows_of_one_run";
+    let Some(cluster) = Cluster::new(TEST) else { return };
+    let folder = workplace();
+    let mut jobs = Vec::new();
+    for (number, (query, capture)) in SQL.into_iter().enumerate() {
+        let [a, b] = publish(folder.path(), query, &fixture(capture), ANY);
+        let (topic, to) = (format!("partials{number}"), format!("rows{number}"));
+        cluster.topic(&topic);
+        // In small parts, and all of it twice.
+        cluster.produce(&topic, &["--part-bytes", "1000", &a, &b, &b, &a]);
+        let job = cluster.submit(query, &topic, &to, &[]);
+        let merged =
+            printed(&["merge", "-q", "-e", query, "--from", &a, "--from", &b, "-o", "json"]);
+        assert_eq!(
+            merged,
+            printed(&["run", "-q", "-e", query, "-r", &fixture(capture), "-o", "json"])
+        );
+        assert!(!merged.is_empty(), "{query}");
+        let found = cluster.consume(&to, merged.lines().count());
+        assert_eq!(sorted(&found), sorted(&merged), "{query}");
+        assert!(cluster.ask(&["status", &job]).contains("RUNNING"));
+        cluster.ask(&["cancel", &job]);
+        jobs.push(job);
+    }
+    let all = cluster.ask(&["list"]);
+    assert!(jobs.iter().all(|job| all.contains(job.as_str())), "{all}");
+    a_killed_task_manager_changes_no_total(&cluster);
+}
+
+/// A task manager is killed among windows, and again before groups come late.
+fn a_killed_task_manager_changes_no_total(cluster: &Cluster) {
+    const QUERY: &str = "packets | summarize n = count(), bytes = sum(len), \
+        d = distinct(ip.dst, 5), a = approx_distinct(sport) by ip.src every 1s";
+    let folder = workplace();
+    let [a, b] = publish(folder.path(), QUERY, &fixture("syn_flood.pcap"), ANY);
+    let merged = printed(&["merge", "-q", "-e", QUERY, "--from", &a, "--from", &b, "-o", "json"]);
+    cluster.topic("killed");
+    let job = cluster.submit(QUERY, "killed", "totals", &[]);
+    // The first messages: some windows close, others stay open.
+    cluster.produce("killed", &["--to", "7", &a, "--to", "5", &b]);
+    cluster.consume("totals", 1);
+    cluster.flink(&["kill", "1"]);
+    cluster.flink(&["up"]);
+    cluster.produce("killed", &["--from", "3", &a, &b]);
+    let found = cluster.consume("totals", merged.lines().count());
+    assert_eq!(sorted(&found), sorted(&merged));
+    // A second life of a probe, whose windows have all closed: its groups are late.
+    let again = place(folder.path(), "again.wps");
+    printed(&[
+        "run",
+        "-q",
+        "-e",
+        QUERY,
+        "-r",
+        &fixture("syn_flood.pcap"),
+        "--publish",
+        &again,
+        "--probe",
+        "a",
+    ]);
+    cluster.flink(&["kill", "1"]);
+    cluster.flink(&["up"]);
+    cluster.produce("killed", &["--garbage", "b", "--garbage", "nobody", &again]);
+    let events = cluster.consume("totals-events", 5);
+    assert!(events.contains("\"event\":\"late\""), "{events}");
+    assert!(events.contains("\"probe\":\"b\",\"why\":\"the message breaks off"), "{events}");
+    assert!(events.contains("\"probe\":\"nobody\",\"why\":\"it is not among"), "{events}");
+    assert_eq!(sorted(&cluster.consume("totals", merged.lines().count())), sorted(&merged));
+    let savepoint = cluster.ask(&["savepoint", "--cancel", &job]);
+    assert!(savepoint.starts_with("file:"), "{savepoint}");
+}

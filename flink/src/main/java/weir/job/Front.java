@@ -1,0 +1,299 @@
+package weir.job;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.flink.api.common.state.ValueState;
+import org.apache.flink.api.common.state.ValueStateDescriptor;
+import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
+import org.apache.flink.api.java.tuple.Tuple3;
+import org.apache.flink.metrics.Counter;
+import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
+import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
+import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
+import org.apache.flink.streaming.api.watermark.Watermark;
+import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
+import org.apache.flink.streaming.runtime.watermarkstatus.WatermarkStatus;
+import org.apache.flink.util.OutputTag;
+import weir.merge.Merger;
+import weir.merge.Partial;
+import weir.merge.ProbeLives;
+import weir.plan.JobPlan;
+import weir.plan.NodePlan;
+import weir.rows.Text;
+import weir.wire.ByteReader;
+import weir.wire.Message;
+import weir.wire.ProbeHead;
+import weir.wire.Unreadable;
+
+/**
+ * Takes the records of all probes, keyed by their names, in one task: drops what comes again, puts parts together,
+ * merges groups of one window and key until the watermark moves or a checkpoint begins, and says
+ * how far event time is: as far as the slowest of its probes, and never by a clock.
+ */
+public final class Front extends AbstractStreamOperator<String>
+        implements OneInputStreamOperator<Tuple3<String, byte[], String>, String> {
+    private static final long serialVersionUID = 1L;
+
+    /** Groups that are held before they are handed on, whatever the watermark. */
+    static final int GROUPS_MAX = 65_536;
+    /** Names of strangers that are told apart; of further ones only records are counted. */
+    private static final int STRANGERS_MAX = 1024;
+    private static final long NS_PER_MS = 1_000_000;
+
+    private final JobPlan plan;
+    private final List<String> roster;
+    private final List<OutputTag<Partial>> tags;
+
+    private transient Map<String, ProbeProgress> probes;
+    private transient Map<Long, Map<String, Partial>> held;
+    private transient int heldGroups;
+    private transient ValueState<byte[]> state;
+    private transient Set<String> strangers;
+    private transient String rules;
+    private transient long announced;
+    private transient boolean idle;
+    private transient Counter repeated;
+    private transient Counter missing;
+    private transient Counter refused;
+
+    public Front(JobPlan plan, List<String> roster, List<OutputTag<Partial>> tags) {
+        this.plan = plan;
+        this.roster = new ArrayList<>(roster);
+        this.tags = new ArrayList<>(tags);
+    }
+
+    @Override
+    public void open() throws Exception {
+        super.open();
+        repeated = getMetricGroup().counter("weir_repeated");
+        missing = getMetricGroup().counter("weir_missing");
+        refused = getMetricGroup().counter("weir_refused");
+        probes = new LinkedHashMap<>();
+        held = new TreeMap<>();
+        strangers = new TreeSet<>();
+        announced = Long.MIN_VALUE;
+        state = getRuntimeContext().getState(new ValueStateDescriptor<>("probe",
+                PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO));
+        int most = getRuntimeContext().getTaskInfo().getMaxNumberOfParallelSubtasks();
+        int all = getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks();
+        int mine = getRuntimeContext().getTaskInfo().getIndexOfThisSubtask();
+        for (String probe : roster) {
+            if (KeyGroupRangeAssignment.assignKeyToParallelOperator(probe, most, all) == mine) {
+                setCurrentKey(probe);
+                byte[] written = state.value();
+                boolean known = written != null;
+                probes.put(probe, known ? ProbeProgress.read(written) : new ProbeProgress());
+            }
+        }
+        // Watermarks are not in checkpoints: whoever comes after this one is told once it runs.
+        long now = getProcessingTimeService().getCurrentProcessingTime();
+        getProcessingTimeService().registerTimer(now + 1, at -> announce());
+    }
+
+    @Override
+    public void processElement(StreamRecord<Tuple3<String, byte[], String>> element)
+            throws Exception {
+        Tuple3<String, byte[], String> record = element.getValue();
+        ProbeProgress probe = probes.get(record.f0);
+        if (probe == null) {
+            strange(record.f0, "it is not among the probes of the job, which "
+                    + String.join(", ", roster) + " are");
+            return;
+        }
+        if (record.f2.equals(Incoming.RETIRED)) {
+            probe.lives.retire();
+            announce();
+            return;
+        }
+        try {
+            byte[] whole = probe.whole(record.f1, record.f2);
+            if (whole != null && ProbeHead.isHead(whole)) {
+                head(record.f0, probe, whole);
+            } else if (whole != null && Message.isMessage(whole)) {
+                message(record.f0, probe, whole);
+            } else if (whole != null) {
+                strange(record.f0, "a record of it has nothing to do with Weir");
+            }
+        } catch (Unreadable e) {
+            refuse(record.f0, probe, e.getMessage());
+        }
+    }
+
+    private void head(String name, ProbeProgress probe, byte[] bytes) throws Unreadable {
+        ProbeHead head = ProbeHead.read(new ByteReader(bytes));
+        if (Long.compareUnsigned(head.epoch, probe.epoch) < 0) {
+            return;
+        }
+        if (Long.compareUnsigned(head.epoch, probe.epoch) > 0) {
+            probe.epoch = head.epoch;
+            probe.refused = false;
+        }
+        if (!head.probe.equals(name)) {
+            throw new Unreadable("the head of the stream is of probe `" + head.probe + "`");
+        }
+        if (!head.fingerprint.equals(plan.fingerprint)) {
+            throw new Unreadable("it runs another query: its fingerprint is " + head.fingerprint
+                    + ", that of the job " + plan.fingerprint);
+        }
+        if (rules == null) {
+            rules = head.rules;
+        } else if (!rules.equals(head.rules)) {
+            throw new Unreadable("it reads packets in another way than the others: " + head.rules
+                    + ", not " + rules);
+        }
+    }
+
+    private void message(String name, ProbeProgress probe, byte[] bytes) throws Unreadable {
+        Message message = Message.read(bytes);
+        if (!message.probe.equals(ProbeHead.numberOf(name))) {
+            throw new Unreadable("a message is of a probe with another name");
+        }
+        if (Long.compareUnsigned(message.epoch, probe.epoch) > 0) {
+            probe.epoch = message.epoch;
+            probe.refused = false;
+        }
+        if (probe.refused && message.epoch == probe.epoch) {
+            refused.inc();
+            return;
+        }
+        List<Partial> groups = Merger.groups(plan, message);
+        long before = probe.lives.missing();
+        if (!probe.lives.take(message)) {
+            repeated.inc();
+            return;
+        }
+        missing.inc(probe.lives.missing() - before);
+        for (Partial group : groups) {
+            hold(probe, group);
+        }
+        if (heldGroups >= GROUPS_MAX) {
+            flush();
+        }
+        if (groups.isEmpty()) {
+            announce();
+        }
+    }
+
+    /** Merges a group with those that wait of its windows and its key. */
+    private void hold(ProbeProgress probe, Partial group) {
+        NodePlan node = plan.nodes.get(group.node);
+        for (long start : node.windows(group.start)) {
+            long end = node.closesAt(start);
+            if (end < Long.MAX_VALUE) {
+                probe.lives.closesAt(end);
+            }
+            String key = group.node + " "
+                    + new String(group.key.all(), StandardCharsets.ISO_8859_1);
+            Map<String, Partial> keys = held.computeIfAbsent(start, at -> new TreeMap<>());
+            Partial waiting = keys.get(key);
+            if (waiting != null) {
+                waiting.merge(group);
+                continue;
+            }
+            keys.put(key, node.slides() ? group.copy(start) : group);
+            heldGroups++;
+        }
+    }
+
+    /** Hands on what is held. */
+    private void flush() {
+        for (Map<String, Partial> keys : held.values()) {
+            for (Partial group : keys.values()) {
+                output.collect(tags.get(group.node), new StreamRecord<>(group));
+            }
+        }
+        held.clear();
+        heldGroups = 0;
+    }
+
+    /** Says how far event time is, if it is further than before. */
+    private void announce() {
+        List<ProbeLives> lives = new ArrayList<>();
+        probes.values().forEach(probe -> lives.add(probe.lives));
+        boolean waits = lives.stream().anyMatch(ProbeLives::isWaitedFor);
+        if (waits) {
+            wake();
+        }
+        long least = ProbeLives.least(lives);
+        if (!waits && least > Long.MIN_VALUE) {
+            // The input has ended: the windows of further stages close, too.
+            least = NodePlan.add(least, plan.closingNs);
+        }
+        long ms = least == Long.MIN_VALUE ? least : Math.floorDiv(least, NS_PER_MS);
+        if (ms > announced) {
+            announced = ms;
+            flush();
+            wake();
+            output.emitWatermark(new Watermark(ms));
+        }
+        if (!waits && !idle) {
+            flush();
+            idle = true;
+            output.emitWatermarkStatus(WatermarkStatus.IDLE);
+        }
+    }
+
+    /** A watermark of a task that says it is idle would not be heard. */
+    private void wake() {
+        if (idle) {
+            idle = false;
+            output.emitWatermarkStatus(WatermarkStatus.ACTIVE);
+        }
+    }
+
+    /** Takes nothing more of this life of a probe: nothing waits for it until its next one. */
+    private void refuse(String name, ProbeProgress probe, String why) {
+        refused.inc();
+        probe.refused = true;
+        probe.lives.retire();
+        event(name, why);
+        announce();
+    }
+
+    /** Leaves a record out, and says so once for each name. */
+    private void strange(String name, String why) {
+        refused.inc();
+        if (strangers.size() < STRANGERS_MAX && strangers.add(name)) {
+            event(name, why);
+        }
+    }
+
+    private void event(String probe, String why) {
+        StringBuilder out = new StringBuilder("{\"event\":\"refused\",\"probe\":");
+        Text.string(out, probe);
+        Text.string(out.append(",\"why\":"), why);
+        output.collect(new StreamRecord<>(out.append('}').toString()));
+        LOG.warn("refused: probe {}: {}", probe, why);
+    }
+
+    @Override
+    public void prepareSnapshotPreBarrier(long checkpoint) throws Exception {
+        flush();
+        for (Map.Entry<String, ProbeProgress> probe : probes.entrySet()) {
+            setCurrentKey(probe.getKey());
+            state.update(probe.getValue().written());
+        }
+    }
+
+    /** Time is that of probes: only the end of a bounded input passes. */
+    @Override
+    public void processWatermark(Watermark mark) throws Exception {
+        if (Objects.equals(mark, Watermark.MAX_WATERMARK)) {
+            flush();
+            wake();
+            output.emitWatermark(mark);
+        }
+    }
+
+    @Override
+    public void processWatermarkStatus(WatermarkStatus status) {
+        // Whether a source is idle says nothing of probes.
+    }
+}

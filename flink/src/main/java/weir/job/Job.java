@@ -1,0 +1,202 @@
+package weir.job;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.tuple.Tuple3;
+import org.apache.flink.connector.base.DeliveryGuarantee;
+import org.apache.flink.connector.kafka.sink.KafkaRecordSerializationSchema;
+import org.apache.flink.connector.kafka.sink.KafkaSink;
+import org.apache.flink.connector.kafka.source.KafkaSource;
+import org.apache.flink.connector.kafka.source.KafkaSourceBuilder;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.kafka.shaded.org.apache.kafka.clients.admin.AdminClient;
+import org.apache.flink.kafka.shaded.org.apache.kafka.clients.admin.NewTopic;
+import org.apache.flink.kafka.shaded.org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.table.api.Schema;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
+import org.apache.flink.types.Row;
+import org.apache.flink.util.OutputTag;
+import weir.merge.Partial;
+import weir.plan.ColumnPlan;
+import weir.plan.JobPlan;
+import weir.plan.JobPlan.OutputPlan;
+import weir.plan.NodePlan;
+import weir.rows.Text;
+
+/**
+ * The upper levels of a query: partial results of probes in, by a topic of Kafka; rows out, into
+ * another one, exactly once. What comes after the merge is SQL.
+ */
+public final class Job {
+    private static final OutputTag<String> EVENTS = new OutputTag<>("events", Types.STRING);
+    private static final TypeInformation<Tuple2<String, byte[]>> LINES = Types.TUPLE(Types.STRING,
+            PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO);
+
+    private final JobOptions options;
+    private final JobPlan plan;
+
+    private Job(JobOptions options) {
+        this.options = options;
+        this.plan = options.plan;
+    }
+
+    public static void main(String[] args) throws Exception {
+        JobOptions options = new JobOptions(args);
+        createTopics(options);
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.enableCheckpointing(options.checkpointMs);
+        env.getConfig().enableObjectReuse();
+        new Job(options).build(env);
+        env.executeAsync(options.name);
+    }
+
+    /** A topic that is missing would fail the job only after a minute. */
+    private static void createTopics(JobOptions options) throws Exception {
+        try (AdminClient admin = AdminClient.create(java.util.Map.of(
+                "bootstrap.servers", options.kafka, "default.api.timeout.ms", "20000",
+                "request.timeout.ms", "10000"))) {
+            Set<String> there = admin.listTopics().names().get();
+            List<NewTopic> missing = Stream.of(options.topic, options.to, options.lateTopic())
+                    .filter(topic -> !there.contains(topic))
+                    .map(topic -> new NewTopic(topic, Optional.empty(), Optional.empty()))
+                    .collect(Collectors.toList());
+            admin.createTopics(missing).all().get();
+        }
+    }
+
+    private void build(StreamExecutionEnvironment env) {
+        KafkaSourceBuilder<Tuple3<String, byte[], String>> source =
+                KafkaSource.<Tuple3<String, byte[], String>>builder()
+                        .setBootstrapServers(options.kafka).setTopics(options.topic)
+                        .setProperty("isolation.level", "read_committed")
+                        .setProperty("partition.discovery.interval.ms", "10000")
+                        .setGroupId("weir-" + options.to)
+                        .setStartingOffsets(OffsetsInitializer.earliest())
+                        .setDeserializer(new Incoming());
+        if (options.bounded) {
+            source.setBounded(OffsetsInitializer.latest());
+        }
+        List<OutputTag<Partial>> tags = new ArrayList<>();
+        plan.nodes.forEach(node -> tags.add(
+                new OutputTag<>("node" + node.number, new PartialInfo(plan))));
+        SingleOutputStreamOperator<String> front = env
+                .fromSource(source.build(), WatermarkStrategy.noWatermarks(), "partial results")
+                .uid("source")
+                .keyBy(record -> record.f0)
+                .transform("front", Types.STRING, new Front(plan, options.probes, tags))
+                .uid("front")
+                .setParallelism(1).setMaxParallelism(1);
+        DataStream<String> events = front;
+        List<DataStream<Row>> merged = new ArrayList<>();
+        for (NodePlan node : plan.nodes) {
+            SingleOutputStreamOperator<Row> rows = front
+                    .getSideOutput(tags.get(node.number))
+                    .keyBy(Merge::key)
+                    .transform("merge " + (node.number + 1), rowType(node),
+                            new Merge(plan, node.number, EVENTS))
+                    .uid("merge-" + node.number);
+            merged.add(rows);
+            events = events.union(rows.getSideOutput(EVENTS));
+        }
+        DataStream<Tuple2<String, byte[]>> lines = lines(env, merged);
+        String late = options.lateTopic();
+        lines.union(events.map(text -> line(late, text)).returns(LINES).name("events"))
+                .sinkTo(sink()).name("rows to " + options.to).uid("sink");
+    }
+
+    private static Tuple2<String, byte[]> line(String topic, String text) {
+        return Tuple2.of(topic, text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** The lines of all outputs. */
+    private DataStream<Tuple2<String, byte[]>> lines(
+            StreamExecutionEnvironment env, List<DataStream<Row>> merged) {
+        boolean needsSql = plan.outputs.stream().anyMatch(output -> output.sql != null);
+        StreamTableEnvironment tables = needsSql ? tables(env, merged) : null;
+        DataStream<Tuple2<String, byte[]>> all = null;
+        for (OutputPlan output : plan.outputs) {
+            DataStream<Row> rows = output.sql == null
+                    ? merged.get(output.node)
+                    : tables.toDataStream(tables.sqlQuery(output.sql));
+            List<ColumnPlan> columns = output.columns;
+            String name = output.name;
+            String topic = options.to;
+            DataStream<Tuple2<String, byte[]>> lines = rows
+                    .map(row -> line(topic, Text.json(columns, values(row, columns.size()), name)))
+                    .returns(LINES).name("lines" + (name == null ? "" : " of " + name));
+            all = all == null ? lines : all.union(lines);
+        }
+        return all;
+    }
+
+    private static Object[] values(Row row, int n) {
+        Object[] values = new Object[n];
+        for (int i = 0; i < n; i++) {
+            values[i] = row.getField(i);
+        }
+        return values;
+    }
+
+    /** Tables of the merged rows, and the views over them. */
+    private StreamTableEnvironment tables(
+            StreamExecutionEnvironment env, List<DataStream<Row>> merged) {
+        StreamTableEnvironment tables = StreamTableEnvironment.create(env);
+        tables.getConfig().set("table.local-time-zone", "UTC");
+        Functions.register(tables);
+        for (NodePlan node : plan.nodes) {
+            Schema schema = Schema.newBuilder()
+                    .columnByMetadata("rowtime", "TIMESTAMP_LTZ(3)")
+                    .watermark("rowtime", "SOURCE_WATERMARK()").build();
+            String name = "node" + (node.number + 1);
+            tables.createTemporaryView(name + "_raw",
+                    tables.fromDataStream(merged.get(node.number), schema));
+            StringBuilder columns = new StringBuilder();
+            for (int i = 0; i < node.columns.size(); i++) {
+                String column = node.columns.get(i).name.replace("`", "``");
+                columns.append("f").append(i).append(" AS `").append(column).append("`, ");
+            }
+            tables.executeSql("CREATE TEMPORARY VIEW " + name + " AS SELECT " + columns + "f"
+                    + node.columns.size() + " AS `$order`, rowtime AS `$rowtime` FROM " + name
+                    + "_raw");
+        }
+        plan.views.forEach(tables::executeSql);
+        return tables;
+    }
+
+    /** Columns {@code f0, f1, …}, then the key. */
+    private static TypeInformation<Row> rowType(NodePlan node) {
+        List<TypeInformation<?>> types = new ArrayList<>();
+        node.columns.forEach(column -> types.add(Merge.type(column.type)));
+        types.add(Types.PRIMITIVE_ARRAY(Types.BYTE));
+        String[] names = new String[types.size()];
+        for (int i = 0; i < names.length; i++) {
+            names[i] = "f" + i;
+        }
+        return Types.ROW_NAMED(names, types.toArray(new TypeInformation<?>[0]));
+    }
+
+    private KafkaSink<Tuple2<String, byte[]>> sink() {
+        KafkaRecordSerializationSchema<Tuple2<String, byte[]>> records =
+                (line, context, at) -> new ProducerRecord<>(line.f0, line.f1);
+        return KafkaSink.<Tuple2<String, byte[]>>builder()
+                .setBootstrapServers(options.kafka)
+                .setDeliveryGuarantee(DeliveryGuarantee.EXACTLY_ONCE)
+                .setTransactionalIdPrefix("weir-" + options.to)
+                .setProperty("transaction.timeout.ms", "300000")
+                .setRecordSerializer(records)
+                .build();
+    }
+}

@@ -1,0 +1,77 @@
+package weir.job;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import weir.plan.JobPlan;
+
+/** The arguments of a job. */
+final class JobOptions {
+    static final String USAGE = "usage: weir.job.Job --plan JSON | --plan-file FILE"
+            + " --kafka HOST:PORT --topic TOPIC --probes NAME,NAME --to TOPIC [--name NAME]"
+            + " [--checkpoint-ms N] [--bounded true]";
+
+    final JobPlan plan;
+    final String kafka;
+    final String topic;
+    final List<String> probes;
+    final String to;
+    final String name;
+    final long checkpointMs;
+    /** Whether the topic is read up to its present end, and all windows close then. */
+    final boolean bounded;
+
+    JobOptions(String[] args) throws java.io.IOException {
+        Map<String, String> given = new HashMap<>();
+        Set<String> known = Set.of("--plan", "--plan-file", "--kafka", "--topic", "--probes",
+                "--to", "--name", "--checkpoint-ms", "--bounded");
+        for (int i = 0; i < args.length; i += 2) {
+            if (!known.contains(args[i]) || i + 1 == args.length) {
+                throw new IllegalArgumentException("`" + args[i]
+                        + "` is no option, or has no value; " + USAGE);
+            }
+            given.put(args[i], args[i + 1]);
+        }
+        String text = given.containsKey("--plan-file")
+                ? Files.readString(Path.of(given.get("--plan-file")))
+                : needed(given, "--plan");
+        plan = JobPlan.read(text);
+        kafka = needed(given, "--kafka");
+        topic = needed(given, "--topic");
+        to = needed(given, "--to");
+        String[] names = needed(given, "--probes").split(",");
+        probes = List.copyOf(new LinkedHashSet<>(Arrays.asList(names)));
+        name = given.getOrDefault("--name", "weir " + to);
+        checkpointMs = Long.parseLong(given.getOrDefault("--checkpoint-ms", "2000"));
+        bounded = Boolean.parseBoolean(given.getOrDefault("--bounded", "false"));
+        if (probes.stream().anyMatch(String::isEmpty)) {
+            throw new IllegalArgumentException("a probe in --probes has no name");
+        }
+        if (topic.equals(to) || topic.equals(lateTopic())) {
+            throw new IllegalArgumentException("rows can't go to the topic of partial results");
+        }
+        boolean endless = plan.nodes.stream().anyMatch(node -> node.overNs == 0);
+        if (endless && !bounded) {
+            throw new IllegalArgumentException("a `summarize` without `every` has no result before "
+                    + "the end of the input, and a topic has none: add `every`, or --bounded true");
+        }
+    }
+
+    /** Where groups that came late, and what was refused, are told of. */
+    String lateTopic() {
+        return to + "-events";
+    }
+
+    private static String needed(Map<String, String> given, String option) {
+        String value = given.get(option);
+        if (value == null || value.isEmpty()) {
+            throw new IllegalArgumentException(option + " is missing; " + USAGE);
+        }
+        return value;
+    }
+}

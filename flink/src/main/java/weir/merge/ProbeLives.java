@@ -1,0 +1,154 @@
+package weir.merge;
+
+import java.util.Map;
+import java.util.TreeMap;
+import weir.wire.Message;
+
+/**
+ * What has come of one probe: which messages of which life, and how far its time is. Each start
+ * of a probe begins a life, whose messages are numbered from 0.
+ */
+public final class ProbeLives {
+    /** The lives that are remembered. Messages of earlier ones count as repeated. */
+    public static final int LIVES = 16;
+
+    /** What windows wait for. */
+    public enum Standing {
+        /** They wait for the probe. */
+        OPEN,
+        /** Its input ended, so that nothing waits for it. */
+        ENDED,
+        /** Somebody said that nothing is to wait for it until it sends again. */
+        RETIRED
+    }
+
+    /** By life the number of its next message, both without a sign. */
+    private final TreeMap<Long, Long> next = new TreeMap<>(Long::compareUnsigned);
+    private Standing standing = Standing.OPEN;
+    private long closed = Long.MIN_VALUE;
+    /** When the last of its windows closes. */
+    private long last = Long.MIN_VALUE;
+    private long missing;
+
+    /**
+     * Whether a message is new. If it is, messages before it that did not come will not come: they
+     * are counted as missing.
+     */
+    public boolean take(Message message) {
+        Long expected = next.get(message.epoch);
+        if (expected == null) {
+            boolean full = next.size() >= LIVES;
+            if (full && Long.compareUnsigned(message.epoch, next.firstKey()) < 0) {
+                return false;
+            }
+            expected = 0L;
+            if (next.isEmpty() || Long.compareUnsigned(message.epoch, next.lastKey()) > 0) {
+                closed = Long.MIN_VALUE;
+                standing = Standing.OPEN;
+            }
+        }
+        if (Long.compareUnsigned(message.number, expected) < 0) {
+            return false;
+        }
+        missing = sum(missing, message.number - expected);
+        next.put(message.epoch, message.number == -1 ? -1 : message.number + 1);
+        if (next.size() > LIVES) {
+            next.pollFirstEntry();
+        }
+        if (message.epoch == next.lastKey()) {
+            follow(message);
+        }
+        return true;
+    }
+
+    /** Does what a message of the latest life says. */
+    private void follow(Message message) {
+        if (standing == Standing.RETIRED) {
+            standing = Standing.OPEN;
+        }
+        switch (message.kind) {
+            case CLOSED:
+                closed = Math.max(closed, message.time);
+                break;
+            case END:
+                standing = Standing.ENDED;
+                break;
+            default:
+        }
+    }
+
+    /** Says that nothing is to wait for this probe until it sends again. */
+    public void retire() {
+        standing = Standing.RETIRED;
+    }
+
+    /** Says that a window of this probe closes at this watermark. */
+    public void closesAt(long watermark) {
+        last = Math.max(last, watermark);
+    }
+
+    /** Whether windows wait for it. */
+    public boolean isWaitedFor() {
+        return standing == Standing.OPEN;
+    }
+
+    public Standing standing() {
+        return standing;
+    }
+
+    /** All windows that close at or before this watermark have come from it. */
+    public long closed() {
+        return closed;
+    }
+
+    /** The watermark at which all that has come of it is out. */
+    public long last() {
+        return Math.max(last, closed);
+    }
+
+    /** How many messages did not come. */
+    public long missing() {
+        return missing;
+    }
+
+    /** For a checkpoint: the lives with the numbers of their next messages. */
+    public Map<Long, Long> lives() {
+        return next;
+    }
+
+    /** From a checkpoint. */
+    public static ProbeLives restored(Map<Long, Long> lives, Standing standing, long[] times) {
+        ProbeLives all = new ProbeLives();
+        all.next.putAll(lives);
+        all.standing = standing;
+        all.closed = times[0];
+        all.last = times[1];
+        all.missing = times[2];
+        return all;
+    }
+
+    /** For a checkpoint: what {@link #restored} takes beside lives and standing. */
+    public long[] times() {
+        return new long[] {closed, last, missing};
+    }
+
+    /** The watermark that all probes have come to; {@code Long.MIN_VALUE} before that. */
+    public static long least(Iterable<ProbeLives> probes) {
+        long least = Long.MAX_VALUE;
+        long last = Long.MIN_VALUE;
+        boolean waits = false;
+        for (ProbeLives probe : probes) {
+            last = Math.max(last, probe.last());
+            if (probe.isWaitedFor()) {
+                waits = true;
+                least = Math.min(least, probe.closed());
+            }
+        }
+        return waits ? least : last;
+    }
+
+    /** A sum that sticks at the top. */
+    private static long sum(long a, long b) {
+        return b < 0 || a + b < 0 ? Long.MAX_VALUE : a + b;
+    }
+}
