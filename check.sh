@@ -98,29 +98,31 @@ cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
+# Features whose libraries or tools are here, all in one build of the workspace.
+features= tests=
 if pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null; then
-    # All of the workspace, so that little is built twice.
-    cargo clippy --workspace --features weir/dpdk --all-targets --quiet -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc -p weir-dpdk --features link --no-deps --quiet
-    $run --features weir/dpdk --test dpdk --test held
+    features="$features,weir/dpdk" tests="$tests --test dpdk --test held"
 else
     echo "SKIPPED the feature dpdk: there is no libdpdk (Debian: apt-get install libdpdk-dev)" >&2
 fi
-
 if command -v make >/dev/null && pkg-config --exists 'openssl >= 1.1' 2>/dev/null; then
-    cargo clippy --workspace --features weir/kafka --all-targets --quiet -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc -p weir-kafka --features link --no-deps --quiet
-    timeout --kill-after=10 1200 cargo test -p weir-kafka -p weir --features weir/kafka --no-fail-fast \
-        --lib --test kafka
+    features="$features,weir/kafka" tests="$tests --test kafka"
 else
     echo "SKIPPED the feature kafka: it takes make and OpenSSL (Debian: libssl-dev)" >&2
 fi
-
 if command -v npm >/dev/null; then
-    cargo clippy --workspace --features weir/serve --all-targets --quiet -- -D warnings
-    $run --features weir/serve --test page
+    features="$features,weir/serve" tests="$tests --test page"
 else
     echo "SKIPPED the feature serve: there is no npm (Debian: apt-get install npm)" >&2
+fi
+if [ -n "$features" ]; then
+    cargo clippy --workspace --features "${features#,}" --all-targets --quiet -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features "${features#,}" --no-deps --quiet
+    # shellcheck disable=SC2086
+    $run --features "${features#,}" $tests
+    case $features in
+        *kafka*) cargo test -p weir-kafka --features link --lib ;;
+    esac
 fi
 
 $run

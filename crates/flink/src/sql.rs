@@ -304,5 +304,6 @@ fn stage_name(stage: &Stage) -> &'static str {
         Stage::Capture(_) => "capture",
         Stage::Alert(_) => "alert",
         Stage::Hello(_) => "hello",
+        Stage::Metric(_) => "metric",
     }
 }

@@ -88,6 +88,20 @@ impl<'a> Tap<'a> {
         self
     }
 
+    /// Tells clients which outputs there are from now on. The first ones are told before clients
+    /// can ask, since packets may be late, and with them the first call of [`Sink::open`].
+    pub(crate) fn announce(&mut self, outputs: &[Output]) {
+        // Outputs are called as their program, or as it and something after a dot.
+        let program = |output: &Output| match &output.name {
+            Some(name) => name.split('.').next().unwrap_or_default().to_owned(),
+            None => self.alone.clone(),
+        };
+        self.programs = outputs.iter().map(program).collect();
+        self.programs.iter().for_each(|program| self.tallies.add(program, 0, 0));
+        self.outputs = outputs.to_vec();
+        self.feed.open(&self.described());
+    }
+
     /// Shows rows to the clients that want them, and keeps them for others.
     fn show(&self, output: usize, rows: &Rows) -> io::Result<()> {
         let program = &self.programs[output];
@@ -134,15 +148,7 @@ impl Drop for Tap<'_> {
 
 impl Sink for Tap<'_> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        // Outputs are called as their program, or as it and something after a dot.
-        let program = |output: &Output| match &output.name {
-            Some(name) => name.split('.').next().unwrap_or_default().to_owned(),
-            None => self.alone.clone(),
-        };
-        self.programs = outputs.iter().map(program).collect();
-        self.programs.iter().for_each(|program| self.tallies.add(program, 0, 0));
-        self.outputs = outputs.to_vec();
-        self.feed.open(&self.described());
+        self.announce(outputs);
         self.to.open(outputs)
     }
 

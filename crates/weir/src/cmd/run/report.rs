@@ -1,10 +1,12 @@
 //! A run whose rows become a page.
 
 use super::job::{checked_filter, filter_error};
-use super::opening::{OpenInput, is_stream};
+use super::opening::OpenInput;
+use super::serves::is_stream;
 use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::Status;
+use crate::page::RunPhase;
 use crate::programs::Programs;
 use crate::stats::Stats;
 use crate::term::Term;
@@ -84,6 +86,9 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
         filter,
         format: &json::FORMAT,
         collector: None,
+        targets: Vec::new(),
+        serves: None,
+        phase: RunPhase::default(),
         options,
         term,
         site: SiteParams::default(),
@@ -152,7 +157,7 @@ impl Run<'_> {
             false => output.display().to_string(),
         })?;
         let is_whole = ended.cut_short.is_none();
-        let status = self.end(outcome, &mut source, interrupted)?;
+        let status = self.end(outcome, &mut source, interrupted, None)?;
         Ok(if is_whole { status } else { status.max(Status::Failed) })
     }
 

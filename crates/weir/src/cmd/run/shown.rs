@@ -10,7 +10,7 @@ use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
 use weir_control::Answers;
 use weir_deliver::{Courier, WhenFull};
-use weir_engine::rows::Sink;
+use weir_engine::rows::{Output, Sink};
 use weir_http::{Api, HttpSocket, Keeping, Page, RowFeed};
 use weir_sink::RowOptions;
 
@@ -50,6 +50,10 @@ impl Run<'_> {
         let api = api.map(|answers| Api { answers, rows, lookups: lookups() });
         let has_page = page.is_some();
         let exports = Exports::default();
+        let form = (options, self.options.rows.names.into());
+        let at_end = if self.serves.is_some() { AtEnd::Rest } else { AtEnd::Close };
+        let mut tap = Tap::new(sink, clients, self.alone.clone(), form).at_end(at_end);
+        tap.announce(&Output::of(&self.program));
         http.start(metrics::pages(stats, exports.clone(), (tallies, feed), api, page))?;
         if !self.options.quiet {
             self.term.say(format_args!("metrics: http://{address}/metrics"));
@@ -63,9 +67,6 @@ impl Run<'_> {
             let token = own.map(|token| format!("#token={}", token.reveal()));
             self.term.say(format_args!("page: http://{address}/{}", token.unwrap_or_default()));
         }
-        let form = (options, self.options.rows.names.into());
-        let at_end = if self.serves.is_some() { AtEnd::Rest } else { AtEnd::Close };
-        let tap = Tap::new(sink, clients, self.alone.clone(), form).at_end(at_end);
         Ok(exports.watch(Box::new(tap)))
     }
 

@@ -19,10 +19,11 @@ use std::sync::atomic::Ordering;
 use weir_capture::lookback::Lookback;
 use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
-use weir_control::Server;
+use weir_control::{Answers, Server};
 use weir_deliver::Courier;
 use weir_engine::kernel::KernelFeed;
 use weir_engine::reading::Reading;
+use weir_engine::rows::Sink;
 use weir_engine::run::{Changes, Options, Outcome};
 use weir_http::HttpSocket;
 use weir_packet::source::Source;
@@ -101,8 +102,19 @@ impl Run<'_> {
         if let Some(tally) = source.tally() {
             stats.report_captures(tally);
         }
-        let opened =
-            Opened { source, outlets, files, plot, made, server, http, courier, stats, kernel, stream };
+        let opened = Opened {
+            source,
+            outlets,
+            files,
+            plot,
+            made,
+            server,
+            http,
+            courier,
+            stats,
+            kernel,
+            stream,
+        };
         match publisher {
             Some(publisher) => self.probe(publisher, opened),
             None => self.process(opened),
@@ -159,16 +171,9 @@ impl Run<'_> {
                 RunSink { sink, cleanup, answers: None }
             }
         };
-        let mut sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
-        if let (Some(_), Some(answers)) = (&self.serves, &answers) {
-            self.fit_windows(answers)?;
-        }
-        if let Some(http) = http {
-            sink = self.serve_http(http, &stats, answers, (sink, table))?;
-        }
-        if let Some(plot) = &plot {
-            sink = plot.watch(sink);
-        }
+        let sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
+        let mut sink =
+            self.show_to_others((http, answers), &stats, plot.as_ref(), (sink, table))?;
         if let Some(asking) = source.asking() {
             sink = Box::new(lookback::Asks::new(asking, sink));
         }
@@ -198,6 +203,26 @@ impl Run<'_> {
         let drawn = self.draw(plot);
         let status = self.end(outcome, &mut source, interrupted, delivered.as_ref())?;
         drawn.map(|()| status)
+    }
+
+    /// The sink for rows that clients over HTTP and a picture are shown, too.
+    fn show_to_others(
+        &self,
+        (http, answers): (Option<HttpSocket>, Option<Arc<Answers>>),
+        stats: &Stats,
+        plot: Option<&PlotFile>,
+        (mut sink, table): (Box<dyn Sink>, RowOptions),
+    ) -> anyhow::Result<Box<dyn Sink>> {
+        if let (Some(_), Some(answers)) = (&self.serves, &answers) {
+            self.fit_windows(answers)?;
+        }
+        if let Some(http) = http {
+            sink = self.serve_http(http, stats, answers, (sink, table))?;
+        }
+        Ok(match plot {
+            Some(plot) => plot.watch(sink),
+            None => sink,
+        })
     }
 
     /// Writes the picture of `--plot`.
