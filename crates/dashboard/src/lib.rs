@@ -2,7 +2,7 @@
 //!
 //! `web/` holds its source: TypeScript, a document and a style sheet. With the feature `build` the
 //! build script has npm fetch what `web/package-lock.json` names, and bundles the page into the
-//! build folder; [`FILES`] embeds the result. Nothing of that is in the repository, and without the
+//! build folder; `FILES` embeds the result. Nothing of that is in the repository, and without the
 //! feature this crate is the text of [`PROGRAMS`] only.
 //!
 //! This crate knows nothing of HTTP, packets or queries.
