@@ -8,8 +8,8 @@
 #   cluster/flink.sh kill N       ends task manager N at once (SIGKILL); `up` starts it again
 #   cluster/flink.sh down         ends everything
 #
-# FLINK_PORT sets the port of the REST interface (18081), and those below it follow: 1 to 3 more are
-# used. FLINK_TASKMANAGERS sets how many task managers there are (1), each of 2 slots. FLINK_HOME
+# FLINK_PORT sets the port of the REST interface (18081); the next two are used, too.
+# FLINK_TASKMANAGERS sets how many task managers there are (1), each of 2 slots. FLINK_HOME
 # sets the folder of what runs, so that several can run beside each other.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Attacks by real tools, each in a capture of its own, for `weir-bench attacks`.
 #
-# usage: sudo bench/attacks/make.sh [FOLDER]     some four minutes; Linux, root
+# usage: sudo bench/attacks/make.sh [FOLDER]     some eight minutes; Linux, root
 # needs: iproute2 tcpdump ethtool curl dnsutils dnsmasq openssh-server iputils-ping python3
 #        nmap hping3 masscan hydra slowhttptest iodine dsniff busybox nftables (those that are
 #        missing are named, and their attacks left out)

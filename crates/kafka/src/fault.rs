@@ -56,7 +56,8 @@ impl fmt::Display for KafkaFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KafkaFault::NotLinked => f.write_str(
-                "this Weir was built without Kafka (cargo build --release --features kafka)",
+                "this Weir was built without Kafka (cargo install --path crates/weir --features \
+                 kafka)",
             ),
             KafkaFault::Properties(why) => {
                 write!(f, "the client does not take its properties (--kafka-config): {why}")

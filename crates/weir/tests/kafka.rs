@@ -16,7 +16,7 @@ fn a_program_without_kafka_says_how_to_get_one() {
         let said = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("built without Kafka"), "{said}");
-        assert!(said.contains("cargo build --release --features kafka"), "{said}");
+        assert!(said.contains("cargo install --path crates/weir --features kafka"), "{said}");
     }
 }
 

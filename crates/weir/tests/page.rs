@@ -25,5 +25,5 @@ fn a_build_without_the_page_says_so() {
     let output = command.arg("serve").arg("-r").arg(capture).output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).expect("text");
-    assert!(said.contains("cargo build --release --features serve"), "{said}");
+    assert!(said.contains("cargo install --path crates/weir --features serve"), "{said}");
 }

@@ -21,7 +21,8 @@ pub(crate) struct HttpArgs {
     pub(crate) http: Option<Address>,
 
     /// Answer clients of --metrics and --http only if they send the token in this file; required
-    /// for --http, and unless the address is a loopback address
+    /// for --http (`weir serve` makes one itself on a loopback address), and for --metrics on other
+    /// addresses than loopback ones
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) http_token_file: Option<PathBuf>,
 

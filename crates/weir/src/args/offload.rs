@@ -6,7 +6,7 @@ use weir_offload::Hook;
 /// Whether the kernel runs the first stages of a query.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum OffloadMode {
-    /// Where that is possible; a line says where, or why not
+    /// Where that is possible and saves something; a line says where, or why not
     Auto,
     /// Never
     #[default]

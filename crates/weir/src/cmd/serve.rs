@@ -19,8 +19,8 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
     let ServeArgs { words, filter, mut options } = args;
     if !page::IS_BUILT {
         return Err(usage(
-            "this weir was built without its page: build it with `cargo build --release \
-             --features serve`, which takes npm (docs/serve.md); `weir top` shows traffic on the \
+            "this weir was built without its page: `cargo install --path crates/weir --features \
+             serve` builds it, and takes npm (docs/serve.md); `weir top` shows traffic on the \
              terminal, and `weir run --http` has the API",
         ));
     }
