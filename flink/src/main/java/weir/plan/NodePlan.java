@@ -93,8 +93,13 @@ public final class NodePlan implements Serializable {
             return List.of(pane);
         }
         List<Long> all = new ArrayList<>();
-        long last = Math.floorDiv(pane, everyNs) * everyNs;
-        for (long start = last; start + overNs > pane && start <= last; start -= everyNs) {
+        long into = Math.floorMod(pane, everyNs);
+        if (pane < Long.MIN_VALUE + into) {
+            return List.of(Long.MIN_VALUE);
+        }
+        long last = pane - into;
+        // Sums could leave 64 bits at the ends of time; this difference stays small.
+        for (long start = last; start <= last && pane - start < overNs; start -= everyNs) {
             all.add(0, start);
         }
         return all;
@@ -111,9 +116,9 @@ public final class NodePlan implements Serializable {
             return Long.MIN_VALUE;
         }
         long closed = add(watermark, -latenessNs);
-        long pane = Math.floorDiv(closed, paneNs) * paneNs;
-        long next = Math.floorDiv(add(pane, -overNs), everyNs);
-        return add(next * everyNs, everyNs);
+        long pane = add(closed, -Math.floorMod(closed, paneNs));
+        long before = add(pane, -overNs);
+        return add(add(before, -Math.floorMod(before, everyNs)), everyNs);
     }
 
     /** A sum that stays within 64 bits. */

@@ -196,6 +196,10 @@ public final class Finish {
     }
 
     private Object counted(ResultPlan result, CountsState s) {
+        if (result.function.equals("distinct")) {
+            // Values that are counted anyway are not kept a second time.
+            return (long) s.counts().size();
+        }
         if (s.counts().isEmpty()) {
             return null;
         }

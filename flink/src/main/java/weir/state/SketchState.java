@@ -60,6 +60,14 @@ public final class SketchState extends State {
     }
 
     private static HllSketch sketch(byte[] bytes, String what) throws Unreadable {
+        // The library makes tables of the sizes that a sketch names before it looks for them.
+        boolean isPlain = bytes.length >= 8
+                && bytes[3] == LG_REGISTERS
+                && (bytes[4] & 0xff) <= LG_REGISTERS
+                && (bytes[7] >> 2 & 3) == TgtHllType.HLL_8.ordinal();
+        if (!isPlain) {
+            throw foreign(what);
+        }
         try {
             HllSketch sketch = HllSketch.heapify(Memory.wrap(bytes));
             boolean ours = sketch.getLgConfigK() == LG_REGISTERS
