@@ -1,6 +1,7 @@
 //! The lives of probes that are not over, and for which of them the others wait.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem;
 use weir_engine::exchange::ProducerId;
 
 /// One life of a probe.
@@ -15,7 +16,7 @@ pub(crate) struct Life {
 pub(crate) enum LifeState {
     /// Its messages come.
     Running,
-    /// Its end has come: this message, which is taken in once it is known that no other life
+    /// Its end has come: this message, which is taken in once it is known whether another life
     /// follows.
     Ended(Vec<u8>),
     /// Its end was taken in, and nothing else is there for now.
@@ -27,6 +28,17 @@ pub(crate) enum LifeState {
 impl Life {
     fn new(stream: usize, epoch: u64) -> Life {
         Life { stream, epoch, state: LifeState::Running }
+    }
+
+    /// The message of its end, if it has come and was not taken in; it is over then.
+    pub(crate) fn take_end(&mut self) -> Option<Vec<u8>> {
+        if !matches!(self.state, LifeState::Ended(_)) {
+            return None;
+        }
+        match mem::replace(&mut self.state, LifeState::Over) {
+            LifeState::Ended(message) => Some(message),
+            LifeState::Running | LifeState::Over | LifeState::Retired => None,
+        }
     }
 
     /// Whether windows wait for it.
@@ -67,11 +79,17 @@ impl Lanes {
         lane.expect("something was taken of a probe that is read")
     }
 
+    /// When the next life of a probe that is known began, after the one that is read.
+    pub(crate) fn next_epoch(&self, probe: u128) -> Option<u64> {
+        let lane = self.lanes.get(&probe)?;
+        let epoch = lane.front()?.epoch;
+        // A copy of the life that is read may stand between.
+        lane.iter().map(|life| life.epoch).filter(|other| *other > epoch).min()
+    }
+
     /// Whether a later life of a probe is known.
     pub(crate) fn goes_on(&self, probe: u128) -> bool {
-        let lane = self.lanes.get(&probe);
-        let epochs = lane.and_then(|lane| Some((lane.front()?.epoch, lane.get(1)?.epoch)));
-        epochs.is_some_and(|(epoch, next)| next > epoch)
+        self.next_epoch(probe).is_some()
     }
 
     /// Another life begins in the stream that is read; the epoch of the one that is read now.
@@ -143,6 +161,15 @@ mod tests {
         assert!(!lanes.end(1));
         assert_eq!((lanes.life(1).stream, lanes.life(1).epoch), (1, 7));
         assert!(lanes.end(1) && lanes.end(2) && lanes.is_empty());
+    }
+
+    #[test]
+    fn a_copy_of_a_life_does_not_hide_the_one_after_it() {
+        let mut lanes = Lanes::new(ids(&[(1, 3), (1, 3), (1, 8)]));
+        assert_eq!(lanes.next_epoch(1), Some(8));
+        lanes.take_turns(1);
+        assert!(lanes.goes_on(1) && !lanes.end(1) && !lanes.end(1));
+        assert_eq!((lanes.life(1).epoch, lanes.next_epoch(1)), (8, None));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::inbox::{Arrival, Inbox};
 use crate::lanes::{Lanes, LifeState};
 use crate::probes::{Begin, NamedHead, PATIENCE};
 use crate::report::{MergeControl, ProbeProgress, ProbeStanding, StreamEnd, StreamReport};
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_engine::exchange::{Body, EndOf, Message, ProducerId, Receipt, Receiver};
@@ -133,22 +132,17 @@ impl Merging {
         true
     }
 
-    /// Takes in the end of a life, if it has come, unless another life follows: windows wait for
-    /// that, too. `false` if the stream was given up.
+    /// Takes in the end of a life, if it has come. Where another life is known to follow, that one
+    /// begins before, since windows wait for it, too. `false` if the stream was given up.
     fn take_end_in(&mut self, probe: u128, sink: &mut dyn Sink) -> bool {
-        let goes_on = self.lanes.goes_on(probe);
+        let next = self.lanes.next_epoch(probe);
         let life = self.lanes.life(probe);
         let epoch = life.epoch;
-        if !matches!(life.state, LifeState::Ended(_)) {
-            return true;
+        let Some(message) = life.take_end() else { return true };
+        if let Some(next) = next {
+            self.receiver.begin_life(probe, next);
         }
-        match mem::replace(&mut life.state, LifeState::Over) {
-            LifeState::Ended(message) if !goes_on => self.take_in(probe, epoch, &message, sink),
-            _ => {
-                self.reports[life.stream].messages += 1;
-                true
-            }
-        }
+        self.take_in(probe, epoch, &message, sink)
     }
 
     /// A head has come within a stream.
@@ -166,16 +160,20 @@ impl Merging {
         if epoch <= life.epoch {
             return;
         }
-        if matches!(life.state, LifeState::Ended(_)) {
-            report.messages += 1;
-        }
+        let (before, ended) = (life.epoch, life.take_end());
         if !matches!(report.end, StreamEnd::Ended) {
             report.broken += 1;
         }
         report.lives += 1;
         report.end = StreamEnd::Unread;
-        let next = self.lanes.begin(probe, epoch);
+        let next = self.lanes.next_epoch(probe).map_or(epoch, |known| known.min(epoch));
         self.receiver.begin_life(probe, next);
+        if let Some(message) = ended
+            && !self.take_in(probe, before, &message, sink)
+        {
+            return;
+        }
+        self.lanes.begin(probe, epoch);
     }
 
     /// There is nothing further in a stream for now.

@@ -488,6 +488,22 @@ fn a_life_that_breaks_off_within_a_stream_is_told() {
     assert!(!rows.is_empty());
 }
 
+/// What is missing just before the end of a life was not counted if another life followed.
+#[test]
+fn a_message_missing_before_the_end_of_a_life_is_counted() {
+    let program = windows();
+    let [mut first, second, other] = two_lives(&program);
+    first.1.remove(first.1.len() - 2);
+    for streams in [
+        vec![[stream(&first), stream(&second)].concat(), stream(&other)],
+        vec![stream(&first), stream(&other), stream(&second)],
+    ] {
+        let (_, merged) = merge(&program, streams);
+        let report = &merged.streams[0];
+        assert_eq!((report.missing, report.is_whole()), (1, false), "{report}");
+    }
+}
+
 #[test]
 fn a_life_of_another_query_or_another_probe_is_refused() {
     let program = windows();
