@@ -38,4 +38,4 @@ mod testing;
 
 pub use fault::KafkaFault;
 pub use link::{consume, is_linked, look, produce};
-pub use produced::{Produced, Say};
+pub use produced::{PipeOfProbe, Produced, Say};

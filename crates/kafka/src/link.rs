@@ -14,8 +14,8 @@ pub const fn is_linked() -> bool {
 mod without {
     use crate::log::LogCounts;
     use crate::order::{CarrierOrder, LogName, LogOrder, ProduceOrder, Roster};
-    use crate::{KafkaFault, Produced, Say};
-    use std::io::{Read, Write};
+    use crate::{KafkaFault, PipeOfProbe, Produced, Say};
+    use std::io::Write;
     use std::sync::atomic::AtomicBool;
 
     /// There is no client: see the crate's feature `link`.
@@ -25,7 +25,7 @@ mod without {
     pub fn produce(
         _order: &CarrierOrder,
         _task: &ProduceOrder,
-        _from: &mut dyn Read,
+        _from: PipeOfProbe<'_>,
         _ready: &mut dyn FnMut() -> std::io::Result<()>,
         _say: &Say,
     ) -> Result<Produced, KafkaFault> {

@@ -5,7 +5,7 @@ use crate::limits::{DRAIN, HEAD_EVERY_MESSAGES, WAITING_KIB, WAITING_RECORDS};
 use crate::order::{CarrierOrder, ProduceOrder};
 use crate::record::{CUT, EPOCH_HEADER, parts};
 use crate::spill::{Kept, OutHeader, OutRecord, Spill};
-use crate::{KafkaFault, Produced, Say};
+use crate::{KafkaFault, PipeOfProbe, Produced, Say};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
@@ -41,7 +41,7 @@ const OWN: &[(&str, &str)] = &[
 pub fn produce(
     order: &CarrierOrder,
     task: &ProduceOrder,
-    from: &mut dyn Read,
+    from: PipeOfProbe<'_>,
     ready: &mut dyn FnMut() -> io::Result<()>,
     say: &Say,
 ) -> Result<Produced, KafkaFault> {
@@ -68,8 +68,17 @@ pub fn produce(
         say(&format!("{waiting} bytes wait on disk that an earlier run has left"));
     }
     ready()?;
-    let records = Records { client, order, task, partition, route: Mutex::new(spill), say };
-    records.carry(from)
+    let records = Records {
+        client,
+        order,
+        task,
+        partition,
+        route: Mutex::new(spill),
+        disk_failed: AtomicBool::new(false),
+        has_gone: from.has_gone,
+        say,
+    };
+    records.carry(from.stream)
 }
 
 /// The records of a probe.
@@ -81,6 +90,9 @@ struct Records<'a> {
     /// What waits on disk, if anything may. Who holds it may hand records to the client, so that
     /// they stay in order.
     route: Mutex<Option<Spill>>,
+    /// Whether what waits on disk can't be sent any more.
+    disk_failed: AtomicBool,
+    has_gone: &'a (dyn Fn() -> bool + Sync),
     say: &'a Say,
 }
 
@@ -89,12 +101,18 @@ impl Records<'_> {
     fn carry(self, from: &mut dyn Read) -> Result<Produced, KafkaFault> {
         let is_over = AtomicBool::new(false);
         let read = thread::scope(|scope| {
-            let from_disk = scope.spawn(|| self.send_from_disk(&is_over));
+            let from_disk = scope.spawn(|| {
+                let sent = self.send_from_disk(&is_over);
+                self.disk_failed.store(sent.is_err(), Ordering::Relaxed);
+                sent
+            });
             let read = self.all(from);
-            self.drain();
+            if !matches!(read, Err(KafkaFault::Undelivered { .. })) {
+                self.drain();
+            }
             is_over.store(true, Ordering::Relaxed);
             let sent = from_disk.join().unwrap_or_else(|_| Err(KafkaFault::panicked()));
-            read.and(sent)
+            sent.and(read)
         });
         let watch = self.client.client().context();
         let waiting = u64::try_from(self.client.in_flight_count()).unwrap_or(0);
@@ -124,7 +142,7 @@ impl Records<'_> {
     fn drain(&self) {
         let watch = self.client.client().context();
         let (mut idle, mut before) = (Duration::ZERO, None);
-        while idle < DRAIN && self.check().is_ok() {
+        while idle < DRAIN && self.check().is_ok() && !self.disk_failed.load(Ordering::Relaxed) {
             let done = self.client.flush(STEP).is_ok();
             if done && self.route().as_ref().is_none_or(Spill::is_empty) {
                 return;
@@ -199,26 +217,38 @@ impl Records<'_> {
         self.send(OutRecord { epoch: head.epoch, header, value })
     }
 
-    /// Hands a record to the client, or keeps it on disk, as soon as there is room.
+    /// Hands a record to the client, or keeps it on disk, as soon as there is room. Once the probe
+    /// has gone, it is given up when nothing was delivered for [`DRAIN`].
     fn send(&self, record: OutRecord) -> Result<(), KafkaFault> {
+        let watch = self.client.client().context();
+        let (mut idle, mut before) = (Duration::ZERO, None);
         loop {
             self.check()?;
+            if self.disk_failed.load(Ordering::Relaxed) {
+                let why = io::Error::other("what waits there can't be read");
+                return Err(KafkaFault::Spill(why));
+            }
             let mut route = self.route();
             if route.as_ref().is_none_or(Spill::is_empty) && self.offer(&record)? {
-                self.client.client().context().has_room();
+                watch.has_room();
                 return Ok(());
             }
             if let Some(spill) = route.as_mut() {
                 match spill.push(&record).map_err(KafkaFault::Spill)? {
                     Kept::Kept => return Ok(()),
-                    Kept::Full(why) => {
-                        let watch = self.client.client().context();
-                        watch.is_full(why.map(|e| e.to_string()));
-                    }
+                    Kept::Full(why) => watch.is_full(why.map(|e| e.to_string())),
                 }
             }
             drop(route);
-            self.client.client().context().wait_for_delivery(PATIENCE);
+            watch.wait_for_delivery(PATIENCE);
+            let now = watch.delivered.load(Ordering::Relaxed);
+            let moves = before.replace(now) != Some(now);
+            idle = if moves || !(self.has_gone)() { Duration::ZERO } else { idle + PATIENCE };
+            if idle >= DRAIN {
+                let records = u64::try_from(self.client.in_flight_count()).unwrap_or(0);
+                let on_disk = self.route().as_ref().map_or(0, Spill::bytes);
+                return Err(KafkaFault::Undelivered { records, on_disk, why: watch.last_reason() });
+            }
         }
     }
 

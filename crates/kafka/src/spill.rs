@@ -4,11 +4,12 @@
 use crate::address::KafkaTopic;
 use crate::order::{LogName, SpillOrder};
 use crate::record::{END_HEADER, PART_HEADER};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a file, after which another one begins: space is given back a file at a time.
@@ -99,7 +100,9 @@ impl Spill {
     /// Records in a folder that is there, in files whose names begin so; at most so many bytes.
     fn open(folder: &Path, name: &str, bytes_max: u64) -> io::Result<Spill> {
         let lock = folder.join(format!("{name}.lock"));
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(lock)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_LINK);
+        let lock = options.open(lock)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|e| match e {
             Errno::WOULDBLOCK => io::Error::other("another process has the records of this probe"),
             e => e.into(),
@@ -109,11 +112,18 @@ impl Spill {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let file_name = entry.file_name();
-            let number = file_name.to_str().and_then(|file| {
-                file.strip_prefix(&prefix)?.strip_suffix(".spill")?.parse::<u64>().ok()
+            let number = file_name.to_str().and_then(|name| {
+                name.strip_prefix(&prefix)?.strip_suffix(".spill")?.parse::<u64>().ok()
             });
-            if let Some(number) = number {
-                files.push(SpillFile { number, bytes: entry.metadata()?.len() });
+            // Only names that are made here.
+            let ours = number.filter(|number| file_name.to_str() == Some(&file(name, *number)));
+            if let Some(number) = ours {
+                let meta = entry.metadata()?;
+                if !meta.is_file() {
+                    let path = entry.path();
+                    return Err(io::Error::other(format!("{} is no plain file", path.display())));
+                }
+                files.push(SpillFile { number, bytes: meta.len() });
             }
         }
         files.sort_by_key(|file| file.number);
@@ -169,7 +179,9 @@ impl Spill {
         if self.writer.is_none() || self.files.back().is_some_and(|f| f.bytes >= FILE_BYTES) {
             let number = self.files.back().map_or(0, |file| file.number.saturating_add(1));
             let path = self.path(number);
-            self.writer = Some(OpenOptions::new().write(true).create_new(true).open(path)?);
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(0o600);
+            self.writer = Some(options.open(path)?);
             self.files.push_back(SpillFile { number, bytes: 0 });
         }
         let (Some(file), Some(last)) = (&mut self.writer, self.files.back_mut()) else {
@@ -198,7 +210,9 @@ impl Spill {
                 continue;
             }
             if self.reader.is_none() {
-                self.reader = Some(BufReader::new(File::open(self.path(number))?));
+                let mut options = OpenOptions::new();
+                options.read(true).custom_flags(NO_LINK);
+                self.reader = Some(BufReader::new(options.open(self.path(number))?));
             }
             let left = bytes - self.read_bytes;
             let read = self.reader.as_mut().and_then(|reader| OutRecord::read(reader, left));
@@ -234,8 +248,16 @@ impl Spill {
     }
 
     fn path(&self, number: u64) -> PathBuf {
-        self.folder.join(format!("{}-{number:020}.spill", self.name))
+        self.folder.join(file(&self.name, number))
     }
+}
+
+/// A link in a folder that others may write to could lead to any file.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+
+/// The name of a file of records.
+fn file(name: &str, number: u64) -> String {
+    format!("{name}-{number:020}.spill")
 }
 
 impl OutRecord {

@@ -5,6 +5,7 @@ use crate::exit::Status;
 use crate::signals;
 use crate::term::Term;
 use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
@@ -15,7 +16,7 @@ use weir_kafka::order::{
     CarrierAnswer, CarrierOrder, Detail, LogOrder, ProduceOrder, Roster, Task, read_framed,
     write_framed,
 };
-use weir_kafka::{KafkaFault, Say};
+use weir_kafka::{KafkaFault, PipeOfProbe, Say};
 use weir_sandbox::{Needs, become_user, confine};
 
 /// Bytes of a stream that are handed on at once.
@@ -92,7 +93,9 @@ fn produce(
         is_ready.set(true);
         write_framed(&CarrierAnswer::Ready(Vec::new()), &mut stdout)
     };
-    let produced = weir_kafka::produce(order, task, &mut io::stdin().lock(), &mut ready, &say);
+    let mut stream = io::stdin().lock();
+    let from = PipeOfProbe { stream: &mut stream, has_gone: &probe_has_gone };
+    let produced = weir_kafka::produce(order, task, from, &mut ready, &say);
     match produced {
         Ok(produced) => {
             if order.detail == Detail::Verbose {
@@ -110,6 +113,15 @@ fn produce(
             Ok(Status::Failed)
         }
     }
+}
+
+/// Whether the pipe by which the stream comes has no writer any more, even if something in it is
+/// unread.
+fn probe_has_gone() -> bool {
+    let stdin = io::stdin();
+    let mut pipe = [PollFd::new(&stdin, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut pipe, Some(&now)).is_ok() && pipe[0].revents().contains(PollFlags::HUP)
 }
 
 fn look(
