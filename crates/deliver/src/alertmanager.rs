@@ -7,7 +7,7 @@ use crate::clock;
 use crate::connection::Route;
 use crate::failure::Failure;
 use crate::http::{self, HttpRequest};
-use crate::limits::{BATCH_MAX, KEY_LABELS_MAX, OPEN_MAX};
+use crate::limits::{BATCH_MAX, KEY_LABELS_MAX, OPEN_MAX, SEND_PATIENCE};
 use crate::receiver::{Batching, Receiver};
 use crate::target::AlertmanagerForm;
 use crate::webhook::bearer;
@@ -79,10 +79,19 @@ impl Receiver for Alertmanager {
         (!self.open.is_empty()).then_some(self.repeat_at)
     }
 
-    fn repeat(&mut self, by: Instant) -> Result<(), Failure> {
+    fn repeat(&mut self, _by: Instant) -> Result<(), Failure> {
         self.repeat_at = clock::now() + self.pause();
         let open: Vec<Arc<Alert>> = self.open.values().cloned().collect();
-        open.chunks(BATCH_MAX).try_for_each(|some| self.post(some, by))
+        let mut all = Ok(());
+        for some in open.chunks(BATCH_MAX) {
+            match self.post(some, clock::now() + SEND_PATIENCE) {
+                // Nor would it take the others.
+                Err(failure @ Failure::Away(_)) => return Err(failure),
+                Err(failure) => all = Err(failure),
+                Ok(()) => {}
+            }
+        }
+        all
     }
 }
 

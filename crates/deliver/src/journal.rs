@@ -5,15 +5,18 @@
 use crate::alert::Alert;
 use crate::clock;
 use crate::limits::{ALERT_BYTES_MAX, JOURNAL_BYTES_MAX};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+
+/// A link in a folder that others may write to could lead to any file.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
 /// The files of a target.
 #[derive(Debug)]
@@ -40,8 +43,16 @@ impl Journal {
         let open = |ending: &str| {
             let path = folder.join(format!("weir-alerts-{name}.{ending}"));
             let mut options = OpenOptions::new();
-            options.read(true).append(true).create(true).mode(0o600);
-            options.open(&path).map_err(|e| io::Error::other(format!("{}: {e}", path.display())))
+            options.read(true).append(true).create(true).mode(0o600).custom_flags(NO_LINK);
+            let named = |e: io::Error| io::Error::other(format!("{}: {e}", path.display()));
+            let file = options.open(&path).map_err(named)?;
+            let meta = file.metadata().map_err(named)?;
+            // Somebody else may have put it there.
+            if !meta.is_file() || meta.mode() & 0o077 != 0 {
+                let why = "it is no plain file that this user alone may use (chmod 0600)";
+                return Err(named(io::Error::other(why)));
+            }
+            Ok(file)
         };
         let files = [open("a")?, open("b")?];
         if flock(&files[0], FlockOperation::NonBlockingLockExclusive).is_err() {

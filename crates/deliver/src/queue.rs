@@ -109,6 +109,10 @@ impl Queue {
         let mut state = self.lock();
         loop {
             let now = clock::now();
+            // First, since a receiver may take what is not repeated for over.
+            if !state.ending && repeat_at.is_some_and(|at| at <= now) {
+                return Next::Repeat;
+            }
             let ready = state.alerts.front().map(|first| match state.ending {
                 true => now,
                 false if state.alerts.len() >= batching.alerts_max => not_before,
@@ -120,9 +124,6 @@ impl Queue {
             }
             if state.ending && state.alerts.is_empty() {
                 return Next::End;
-            }
-            if repeat_at.is_some_and(|at| at <= now) {
-                return Next::Repeat;
             }
             let until = ready.into_iter().chain(repeat_at).min();
             state = match until {

@@ -11,7 +11,9 @@ use crate::message::{Report, Setup};
 use crate::receiver::{Receiver, Sender};
 use crate::target::AlertFilter;
 use crate::worker::{Line, Pace, deliver};
+use std::fs::DirBuilder;
 use std::io::{self, BufRead, Read as _, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -146,7 +148,7 @@ impl Office {
     fn keep(&self, setup: &Setup) -> io::Result<()> {
         let Some(folder) = &setup.spill else { return Ok(()) };
         let named = |e| io::Error::other(format!("{}: {e}", folder.display()));
-        std::fs::create_dir_all(folder).map_err(named)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(named)?;
         for (target, (_, line)) in setup.targets.iter().zip(&self.lines) {
             let (journal, left) = Journal::open(folder, &target.identity())?;
             line.queue.keep(journal, left);
