@@ -45,6 +45,12 @@ async function sound(one, where) {
   assert.deepEqual([...violations, ...one.wrong], [], where);
 }
 
+/** Clicks at once: lists are drawn anew while rows come, which takes nodes away. */
+async function press(page, selector) {
+  await page.waitForSelector(selector);
+  await page.evaluate((where) => document.querySelector(where).click(), selector);
+}
+
 const text = (page) => page.evaluate(() => document.body.innerText);
 
 /** Waits until the page shows a text. */
@@ -139,7 +145,7 @@ async function traffic(one) {
   await page.reload({ waitUntil: "domcontentloaded" });
   await page.waitForSelector(".chip");
   await until(page, "Pairs of hosts");
-  await page.click(".chip");
+  await press(page, ".chip");
   await page.waitForFunction(() => !document.querySelector(".chip"));
   await click(page, ".choice button", "packets/s");
   await until(page, "latest window, packets/s");
@@ -192,9 +198,9 @@ async function queries(one) {
   await write("packets | wher");
   await click(page, "button.main", "Run");
   await until(page, "mine.weir has errors");
-  await page.click("[aria-label='Edit mine']");
+  await press(page, "[aria-label='Edit mine']");
   await page.waitForFunction(() => document.querySelector(".cm-content").innerText.includes("by ip.dst"));
-  await page.click("[aria-label='Remove mine']");
+  await press(page, "[aria-label='Remove mine']");
   await until(page, "removed mine");
 }
 
@@ -202,7 +208,7 @@ async function queries(one) {
 async function hostile(one) {
   const { page } = one;
   await view(page, "Queries", "names");
-  await page.click("[data-key='names']");
+  await press(page, "[data-key='names']");
   await page.waitForFunction(() => document.querySelectorAll(".results tbody tr").length >= 2);
   const shown = await text(page);
   assert.ok(shown.includes("<img src=x onerror="), shown);
@@ -222,7 +228,7 @@ async function alerts(one) {
   await click(page, ".alert button", "Suppress");
   await until(page, "flood server=198.51.100.2");
   await until(page, "added");
-  await page.click("[aria-label^='Remove flood']");
+  await press(page, "[aria-label^='Remove flood']");
   await until(page, "No alert is suppressed.");
   await page.waitForSelector(".alert");
   await page.evaluate(() => document.querySelectorAll(".alert").forEach(() =>
@@ -230,7 +236,7 @@ async function alerts(one) {
   await until(page, "All alerts are acknowledged.");
   await page.reload({ waitUntil: "domcontentloaded" });
   await until(page, "All alerts are acknowledged.");
-  await page.click("[data-key=hides]");
+  await press(page, "[data-key=hides]");
   await until(page, "SYNs to 198.51.100.2");
 }
 

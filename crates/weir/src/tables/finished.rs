@@ -86,6 +86,9 @@ impl FinishedLog {
     /// How many frames were finished before a time: those of the first reading from then on. Where
     /// there is none yet, that is now.
     pub(super) fn before(&mut self, time: i64, finished: impl FnOnce() -> u64) -> u64 {
+        if time == i64::MIN {
+            return 0;
+        }
         let at = self.readings.partition_point(|reading| reading.0 < time);
         match self.readings.get(at) {
             Some(reading) => reading.1,
@@ -178,7 +181,9 @@ mod tests {
         (1..=n).for_each(|i| log.tick(i * MS, || i as u64));
         assert_eq!(log.readings.len(), READINGS_MAX);
         assert_eq!(log.before(n * MS, || 0), n as u64);
-        // What is forgotten counts for no window.
+        // The whole run has what is forgotten, too.
+        assert_eq!(log.before(i64::MIN, || 9), 0);
+        // It counts for no window.
         assert_eq!(between(&mut log, 0, 10 * MS, 0), 0);
         // A clock that steps back reads nothing.
         log.tick(5 * MS, || unreachable!("it was read"));

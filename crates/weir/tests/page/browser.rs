@@ -151,7 +151,7 @@ fn every_view_over_a_wire() {
     over.store(true, Ordering::Relaxed);
     sending.join().expect("it ends");
     let said = served.end();
-    assert!(said.contains("lost"), "{said}");
+    assert!(said.contains("\nprocessed"), "{said}");
 }
 
 /// A run whose programs are those of its user has the page, too, which adds its own if asked to.
