@@ -86,6 +86,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::BadConstant, "packets | summarize n = count() by ip.src every 1s | metric gauge \"x\" of n max 5k"),
     (Code::TypeMismatch, "packets | summarize n = count() by ip.src every 1s | metric counter \"x\" of ip.src"),
     (Code::TypeMismatch, "packets | summarize n = count() by ip.src every 1s | metric histogram \"x\" of n"),
+    (Code::TypeMismatch, "packets | summarize h = histogram(len, 9) | extend h = \"9=5\" | metric histogram \"x\" of h"),
     (Code::TypeMismatch, "packets | summarize n = count() by ip.src every 1s | metric histogram \"x\""),
     (Code::NeedsColumns, "packets | where dns | metric counter \"x\""),
     (Code::ColumnClash, "packets | summarize h = histogram(len, 9) by le = ip.src every 1s | metric histogram \"x\" of h"),

@@ -503,7 +503,7 @@ fn a_sink_that_hangs_does_not_stall_the_wire() {
     let refused = refused.and_then(|line| line.split_whitespace().next()?.parse().ok());
     let refused: usize = refused.unwrap_or_else(|| panic!("rows were refused: {said}"));
     assert_eq!(rows.lines().count() - 1 + refused, sent, "{said}");
-    assert!(said.contains("packets or rows were lost (--fail-on-loss)"), "{said}");
+    assert!(said.contains("packets, rows or alerts were lost (--fail-on-loss)"), "{said}");
 }
 
 /// Files of `capture` that nobody may open yet: the kernel asks this process whether they may be,

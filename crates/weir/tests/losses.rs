@@ -74,7 +74,7 @@ fn a_newer_capture_named_first_made_all_of_the_older_one_late_in_silence() {
         let (status, rows, said) = run(&[&more[..], &["--append"]].concat());
         assert_eq!((status, sum(&rows)), (Some(1), 30), "{workers} workers");
         assert!(said.starts_with("late       200 after"), "{said}");
-        assert!(said.contains("packets or rows were lost (--fail-on-loss)"), "{said}");
+        assert!(said.contains("packets, rows or alerts were lost (--fail-on-loss)"), "{said}");
     }
     // Without --fail-on-loss the loss is told all the same.
     let quiet = ["run", "-e", EVERY, "-r", &newer, "-r", &older, "--append", "-q"];

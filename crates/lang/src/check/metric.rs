@@ -137,6 +137,16 @@ impl<'t> Checker<'t> {
                     let is_it = agg.name == column && agg.func == AggFunc::Histogram;
                     step_of(agg.arg.as_ref().filter(|_| is_it)?)
                 })),
+                // Another column of that name, made since.
+                Stage::Extend { columns } => {
+                    columns.iter().any(|(name, ..)| name == column).then_some(None)
+                }
+                Stage::Project { columns } => {
+                    let made = |(name, e): &(String, Expr)| {
+                        name == column && !matches!(e.kind, ExprKind::Column(_))
+                    };
+                    columns.iter().any(made).then_some(None)
+                }
                 _ => None,
             })
         });
