@@ -136,7 +136,7 @@ fn suricata(rules: &Path, capture: &Path) -> Result<Vec<Alert>> {
     Ok(alerts.into_iter().flatten().collect())
 }
 
-/// What a program makes of a file into which Weir merges captures of one link type.
+/// The result of a program over a file into which Weir merges captures of one link type.
 fn merged<T>(weir: &Path, captures: &[&Path], with: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let folder = tempfile::tempdir().context("a folder for merged captures")?;
     let file = folder.path().join("merged.pcap");

@@ -21,14 +21,14 @@ const MS: i64 = 1_000_000;
 /// The columns of a record, as nfdump is asked for them.
 const FORMAT: &str = "fmt:%tsr,%ter,%sa,%da,%dp,%ipkt";
 
-/// Whose records are counted together.
+/// The address by which records are counted together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
     Source,
     Destination,
 }
 
-/// What is counted of them.
+/// The number that a rule compares, taken over these records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Measured {
     Records,
@@ -154,7 +154,7 @@ impl Record {
     }
 }
 
-/// What is counted for one address in one window.
+/// The counts for one address in one window.
 #[derive(Default)]
 struct Count {
     number: u64,

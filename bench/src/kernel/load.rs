@@ -38,7 +38,7 @@ const QUERIES: [&str; 2] = ["../queries", "../queries/detectors"];
 /// Milliseconds in which a program is to be made, its maps aside.
 const AIM_MS: f64 = 10.0;
 
-/// What it took to make the program of one query.
+/// The time that it took to make the program of one query.
 struct Made {
     query: String,
     instructions: usize,

@@ -8,7 +8,7 @@ use weir_capture::ebpf::{Program, ProgramKind, SharedMemory, cpu_numbers};
 use weir_offload::{FrameCount, Hook, KernelProgram, NotOffloaded, OffloadOptions, compile};
 use weir_plan::physical::Physical;
 
-/// What the hash of groups depends on: any secret does.
+/// The secret of the hash of groups: any will do.
 const SECRET: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x9e37_79b9_7f4a_7c15];
 
 /// A program that was loaded.

@@ -25,17 +25,17 @@ pub(crate) struct ProgramOptions {
     pub(crate) repeat: u32,
 }
 
-/// What both compute.
+/// The query that both programs compute.
 const METER: &str = "packets | summarize packets = count(), bytes = sum(len), first = min(ts), \
                      last = max(ts) by ip.src, ip.dst, sport, dport, ip.proto every 1s";
 
-/// What clang may be called.
+/// The names that clang may have.
 const CLANG: [&str; 4] = ["clang", "clang-19", "clang-16", "clang-14"];
 
 /// The ratio to reach.
 const AIM: f64 = 1.3;
 
-/// What the program in C returns for a frame that it counted: `XDP_DROP`.
+/// The verdict of the program in C for a frame that it counted: `XDP_DROP`.
 const DROPPED: u64 = 1;
 
 /// The program in C, built, and what runs it.

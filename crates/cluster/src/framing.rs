@@ -156,7 +156,7 @@ impl fmt::Display for StreamFault {
 
 impl std::error::Error for StreamFault {}
 
-/// What comes next in a stream.
+/// The next item of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamItem {
     /// A message, which the reader has put where the caller said.

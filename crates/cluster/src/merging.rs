@@ -75,7 +75,7 @@ impl Merging {
         let life = self.lanes.life(probe);
         let mut epoch = life.epoch;
         match Message::read(&message) {
-            // What comes again may be of an earlier life.
+            // A message that comes again may be of an earlier life.
             Ok(read) if read.probe != probe || read.epoch > epoch => {
                 return self.give_up(probe, StreamEnd::OtherProbe, sink);
             }

@@ -445,7 +445,7 @@ fn what_a_stream_holds_can_be_read_back() {
     assert_eq!((found, read), (head, messages));
 }
 
-/// What a probe wrote in two lives, each over a half of the time, and another that saw all of it.
+/// The streams of a probe with two lives, each over half of the time, and of another over all.
 fn two_lives(program: &Program) -> [(ProbeHead, Vec<Vec<u8>>); 3] {
     let half = PACKETS / 2;
     [
