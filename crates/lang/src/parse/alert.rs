@@ -54,21 +54,29 @@ impl Parser<'_> {
         None
     }
 
-    /// A column.
+    /// A column of the key.
     fn alert_key(&mut self) -> Option<Name> {
+        self.plain_column(
+            "columns tell one alert from another: `key server, port`",
+            "the key of an alert is columns, not what is computed here",
+        )
+    }
+
+    /// The name of a column. `example` helps where none stands, `computed` is the message where an
+    /// expression does.
+    pub(super) fn plain_column(&mut self, example: &str, computed: &str) -> Option<Name> {
         if self.token().kind != Kind::Name {
             let d = self.expected("a column");
-            self.unexpected(d.help("columns tell one alert from another: `key server, port`"));
+            self.unexpected(d.help(example));
             return None;
         }
         let name = self.name();
-        let computed = match &self.token().kind {
+        let is_computed = match &self.token().kind {
             Kind::Sign(sign) => !matches!(*sign, "," | "|" | ";"),
             _ => false,
         };
-        if computed {
-            let message = "the key of an alert is columns, not what is computed here";
-            let d = Diagnostic::new(Code::Unexpected, self.span(), message);
+        if is_computed {
+            let d = Diagnostic::new(Code::Unexpected, self.span(), computed);
             self.report(d.help("make it a column before: `| extend NAME = …`"));
             return None;
         }

@@ -1,7 +1,6 @@
 //! `metric`.
 
 use super::Parser;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::lex::Kind;
 use crate::tree::{Expr, ExprKind, Metric, Name, Stage};
 use weir_plan::Value;
@@ -47,24 +46,11 @@ impl Parser<'_> {
         Some(Expr::new(ExprKind::Literal { value, text }, token.span))
     }
 
-    /// A column.
+    /// A column of the value or of a label.
     fn column_of_metric(&mut self) -> Option<Name> {
-        if self.token().kind != Kind::Name {
-            let d = self.expected("a column");
-            self.unexpected(d.help("metrics are of columns: `of n by server, port`"));
-            return None;
-        }
-        let name = self.name();
-        let computed = match &self.token().kind {
-            Kind::Sign(sign) => !matches!(*sign, "," | "|" | ";"),
-            _ => false,
-        };
-        if computed {
-            let message = "a metric is of columns, not of what is computed here";
-            let d = Diagnostic::new(Code::Unexpected, self.span(), message);
-            self.report(d.help("make it a column before: `| extend NAME = …`"));
-            return None;
-        }
-        Some(name)
+        self.plain_column(
+            "metrics are of columns: `of n by server, port`",
+            "a metric is of columns, not of what is computed here",
+        )
     }
 }
