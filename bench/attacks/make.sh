@@ -80,7 +80,7 @@ MaxStartups 100
 PrintMotd no
 END
 serve $B /usr/sbin/sshd -D -f "$work/sshd_config"
-for port in 22 53 80; do until b nc -z 198.51.100.2 $port; do sleep 0.2; done; done
+answers $B 198.51.100.2 22 53 80
 
 # ---------------------------------------------------------------- the attacks
 
