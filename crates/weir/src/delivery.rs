@@ -2,6 +2,7 @@
 
 use crate::args::{ConfineArgs, DeliverArgs};
 use crate::exit::usage;
+use crate::observe::Observer;
 use crate::term::Term;
 use std::fmt::Write as _;
 use std::io;
@@ -82,26 +83,25 @@ pub(crate) fn finish(courier: &Courier, term: &Term, quiet: bool) -> DeliveryCou
     })
 }
 
-/// A sink that hands over alerts before it hands rows on.
-pub(crate) struct AlertTap<'a> {
-    to: Box<dyn Sink + 'a>,
+/// Hands over the alerts among rows.
+pub(crate) struct AlertTap {
     courier: Courier,
     when_full: WhenFull,
     /// The outputs whose rows are alerts.
     outputs: Vec<Option<Output>>,
 }
 
-impl<'a> AlertTap<'a> {
-    pub(crate) fn new(to: Box<dyn Sink + 'a>, courier: Courier, when_full: WhenFull) -> Self {
-        AlertTap { to, courier, when_full, outputs: Vec::new() }
+impl AlertTap {
+    pub(crate) fn new(courier: Courier, when_full: WhenFull) -> Self {
+        AlertTap { courier, when_full, outputs: Vec::new() }
     }
 }
 
-impl Sink for AlertTap<'_> {
+impl Observer for AlertTap {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         let of_alerts = |o: &Output| Alert::is_of(&o.schema).then(|| o.clone());
         self.outputs = outputs.iter().map(of_alerts).collect();
-        self.to.open(outputs)
+        Ok(())
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
@@ -116,23 +116,7 @@ impl Sink for AlertTap<'_> {
                 self.courier.give(line, self.when_full);
             }
         }
-        self.to.rows(output, rows)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.to.finish()
-    }
-
-    fn refused(&self) -> u64 {
-        self.to.refused()
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.to.unwritten()
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 mod family;
 
 use crate::args::HttpArgs;
+use crate::observe::Observer;
 use crate::term::Term;
 use family::Family;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,12 +83,12 @@ pub(crate) fn say_unread(program: &Program, http: &HttpArgs, term: &Term) {
 impl Exports {
     /// Counts rows on their way to a sink.
     pub(crate) fn watch<'a>(&self, to: Box<dyn Sink + 'a>) -> Box<dyn Sink + 'a> {
-        Box::new(Watched { to, exports: self.clone() })
+        self.clone().on_the_way(to)
     }
 
     /// From now on rows are of these outputs. Metrics that stay the same go on; of two with one
     /// name, the first counts.
-    fn open(&self, outputs: &[Output]) {
+    fn begin(&self, outputs: &[Output]) {
         let mut state = self.lock();
         let mut before = std::mem::take(&mut state.families);
         state.outputs.clear();
@@ -108,7 +109,7 @@ impl Exports {
         }
     }
 
-    fn rows(&self, output: usize, rows: &Rows) {
+    fn count(&self, output: usize, rows: &Rows) {
         let State { families, outputs } = &mut *self.lock();
         for name in outputs.get(output).into_iter().flatten() {
             if let Some(family) = families.get_mut(name) {
@@ -127,36 +128,14 @@ impl Exports {
     }
 }
 
-/// A sink that counts rows before it hands them on.
-struct Watched<'a> {
-    to: Box<dyn Sink + 'a>,
-    exports: Exports,
-}
-
-impl Sink for Watched<'_> {
+impl Observer for Exports {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        self.exports.open(outputs);
-        self.to.open(outputs)
+        self.begin(outputs);
+        Ok(())
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        self.exports.rows(output, rows);
-        self.to.rows(output, rows)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.to.finish()
-    }
-
-    fn refused(&self) -> u64 {
-        self.to.refused()
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.to.unwritten()
+        self.count(output, rows);
+        Ok(())
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::args::LookbackArgs;
 use crate::exit::usage;
+use crate::observe::Observer;
 use anyhow::Context as _;
 use std::io;
 use std::sync::Arc;
 use weir_capture::limits::LOOKBACK_BYTES;
 use weir_capture::lookback::{Asking, LookbackOptions, Wanted, WhenFull};
 use weir_capture::write::Made;
-use weir_engine::rows::{Output, Rows, Sink};
+use weir_engine::rows::{Output, Rows};
 use weir_packet::fields::FieldId;
 use weir_plan::{Capture, Program};
 
@@ -58,18 +59,16 @@ struct OutputAsks {
     by: Arc<[FieldId]>,
 }
 
-/// Asks for packets around rows on their way to a sink.
-pub(crate) struct Asks<'a> {
-    sink: Box<dyn Sink + 'a>,
+/// Asks for packets around rows.
+pub(crate) struct Asks {
     asking: Asking,
     /// What the rows of each output ask for, if they do.
     asks: Vec<Option<OutputAsks>>,
 }
 
-impl<'a> Asks<'a> {
-    /// On the way to `sink`.
-    pub(crate) fn new(asking: Asking, sink: Box<dyn Sink + 'a>) -> Asks<'a> {
-        Asks { sink, asking, asks: Vec::new() }
+impl Asks {
+    pub(crate) fn new(asking: Asking) -> Asks {
+        Asks { asking, asks: Vec::new() }
     }
 }
 
@@ -90,7 +89,7 @@ fn wanted(asks: &OutputAsks, rows: &Rows, i: usize) -> Option<Wanted> {
     })
 }
 
-impl Sink for Asks<'_> {
+impl Observer for Asks {
     /// Programs that come later ask as well; what was asked for goes on.
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         let asks = |output: &Output| {
@@ -99,7 +98,7 @@ impl Sink for Asks<'_> {
             Some(OutputAsks { capture, by })
         };
         self.asks = outputs.iter().map(asks).collect();
-        self.sink.open(outputs)
+        Ok(())
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
@@ -107,22 +106,6 @@ impl Sink for Asks<'_> {
             let all = (0..rows.len).filter_map(|i| wanted(asks, rows, i));
             all.for_each(|wanted| self.asking.ask(wanted));
         }
-        self.sink.rows(output, rows)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.sink.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.sink.finish()
-    }
-
-    fn refused(&self) -> u64 {
-        self.sink.refused()
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.sink.unwritten()
+        Ok(())
     }
 }

@@ -17,6 +17,7 @@ mod library;
 mod lookback;
 mod memory;
 mod metrics;
+mod observe;
 mod offload;
 mod output;
 mod page;

@@ -2,6 +2,7 @@
 
 use crate::args::RunOptions;
 use crate::exit::usage;
+use crate::observe::Observer;
 use anyhow::Context as _;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ impl PlotFile {
 
     /// Lets it see the rows on their way to a sink.
     pub(crate) fn watch<'a>(&self, to: Box<dyn Sink + 'a>) -> Box<dyn Sink + 'a> {
-        Box::new(Watched { to, plot: Arc::clone(&self.plot) })
+        Watched(Arc::clone(&self.plot)).on_the_way(to)
     }
 
     /// Writes the picture. Returns how many rows are not in it, since they have no time.
@@ -79,39 +80,16 @@ impl PlotFile {
     }
 }
 
-/// A sink that shows rows to a picture before it hands them on.
-struct Watched<'a> {
-    to: Box<dyn Sink + 'a>,
-    plot: Arc<Mutex<Plot>>,
-}
+/// Shows rows to a picture.
+struct Watched(Arc<Mutex<Plot>>);
 
 fn lock(plot: &Mutex<Plot>) -> MutexGuard<'_, Plot> {
     plot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sink for Watched<'_> {
-    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        self.to.open(outputs)
-    }
-
+impl Observer for Watched {
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        lock(&self.plot).rows(output, rows);
-        self.to.rows(output, rows)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.to.finish()
-    }
-
-    fn refused(&self) -> u64 {
-        self.to.refused()
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.to.unwritten()
+        lock(&self.0).rows(output, rows);
+        Ok(())
     }
 }

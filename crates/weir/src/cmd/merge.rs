@@ -4,6 +4,7 @@ use crate::args::MergeArgs;
 use crate::delivery::AlertTap;
 use crate::exit::{Status, usage};
 use crate::kafka::{self, Logs};
+use crate::observe::Observer as _;
 use crate::output::{self, Collector, Fresh, Taken};
 use crate::programs::Programs;
 use crate::signals;
@@ -85,7 +86,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     };
     if let Some(courier) = &courier {
         delivery::run(courier, term, args.quiet)?;
-        sink = Box::new(AlertTap::new(sink, courier.clone(), WhenFull::Wait));
+        sink = AlertTap::new(courier.clone(), WhenFull::Wait).on_the_way(sink);
     }
     sink.open(&outputs).context("writing rows")?;
     let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));

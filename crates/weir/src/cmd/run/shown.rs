@@ -4,6 +4,7 @@ use super::session::Run;
 use crate::delivery::{self, AlertTap};
 use crate::exports::Exports;
 use crate::metrics;
+use crate::observe::Observer as _;
 use crate::page;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
@@ -27,7 +28,7 @@ impl Run<'_> {
         delivery::run(courier, self.term, self.options.quiet)?;
         stats.report_deliveries(courier.clone());
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
-        Ok(Box::new(AlertTap::new(sink, courier.clone(), when_full)))
+        Ok(AlertTap::new(courier.clone(), when_full).on_the_way(sink))
     }
 
     /// Answers clients over HTTP from now on, and says where. The result copies rows for them on

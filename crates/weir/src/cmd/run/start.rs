@@ -7,6 +7,7 @@ use super::serving::Flow;
 use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
+use crate::observe::Observer as _;
 use crate::output::{self, Fresh};
 use crate::plot::PlotFile;
 use crate::progress::Progress;
@@ -175,7 +176,7 @@ impl Run<'_> {
         let mut sink =
             self.show_to_others((http, answers), &stats, plot.as_ref(), (sink, table))?;
         if let Some(asking) = source.asking() {
-            sink = Box::new(lookback::Asks::new(asking, sink));
+            sink = lookback::Asks::new(asking).on_the_way(sink);
         }
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;

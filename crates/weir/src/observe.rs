@@ -1,0 +1,56 @@
+//! Rows on their way to a sink, seen by something beside it.
+
+use std::io;
+use weir_engine::rows::{Output, Rows, Sink};
+
+/// What sees the rows of a run before they go on to its sink.
+pub(crate) trait Observer {
+    /// From now on rows are of these outputs.
+    fn open(&mut self, _outputs: &[Output]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Sees rows of the output of that number.
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()>;
+
+    /// A sink that hands rows on to `to` once this has seen them.
+    fn on_the_way<'a>(self, to: Box<dyn Sink + 'a>) -> Box<dyn Sink + 'a>
+    where
+        Self: Sized + 'a,
+    {
+        Box::new(Observed { observer: self, to })
+    }
+}
+
+struct Observed<'a, O> {
+    observer: O,
+    to: Box<dyn Sink + 'a>,
+}
+
+impl<O: Observer> Sink for Observed<'_, O> {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        self.observer.open(outputs)?;
+        self.to.open(outputs)
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        self.observer.rows(output, rows)?;
+        self.to.rows(output, rows)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.to.finish()
+    }
+
+    fn refused(&self) -> u64 {
+        self.to.refused()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.to.unwritten()
+    }
+}
