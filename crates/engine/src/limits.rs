@@ -52,6 +52,10 @@ pub const ROW_BATCHES_AHEAD: usize = 1024;
 /// Closings of windows that may wait to be emitted before workers wait with reading.
 pub const CLOSES_AHEAD: u64 = 4;
 
+/// Workers, besides the calling thread, that wait for the feed awake, or are woken by every change;
+/// more of them slow down the one that reads.
+pub const SEATS: usize = 2;
+
 /// Looks at the event count before a worker goes to sleep: some 10 to 40 microseconds.
 pub const SPINS: usize = 1000;
 

@@ -37,6 +37,7 @@ mod shared;
 mod spread;
 mod stats_request;
 mod threads;
+mod waiters;
 mod whole;
 mod worker;
 

@@ -1,5 +1,5 @@
-//! What wakes workers, run through many schedules by a model checker (shuttle): the event count and
-//! the gate are the engine's own files, compiled with the model's locks and atomics. Workers, their
+//! What wakes workers, run through many schedules by a model checker (shuttle): the event count, who
+//! waits for it and the gate are the engine's own files, compiled with the model's locks and atomics. Workers, their
 //! results and the wire are models.
 //!
 //! The wire is the peer of a network function: it sends no more before its packets were emitted.
@@ -16,6 +16,9 @@ mod sync {
 mod limits {
     /// To look once more is as good as to look often.
     pub(crate) const SPINS: usize = 1;
+
+    /// So few that workers come to sit on the bench.
+    pub(crate) const SEATS: usize = 1;
 }
 
 #[path = "../src/shard/event_count.rs"]
@@ -24,8 +27,9 @@ mod event_count;
 mod gate;
 #[path = "../src/supply.rs"]
 mod supply;
+#[path = "../src/shard/waiters.rs"]
+mod waiters;
 
-use event_count::EventCount;
 use gate::{Gate, Reader};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,6 +37,7 @@ use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::thread;
 use shuttle::{Config, Runner};
 use supply::Supply;
+use waiters::Waiters;
 
 /// Schedules of each case: many more than it takes to find what was wrong.
 const SCHEDULES: usize = 3000;
@@ -90,14 +95,16 @@ enum Rule {
     FullBatches,
     /// The gate's, but nobody wakes those who were turned away.
     Silent,
+    /// The gate's, but the end is told to those with a seat only.
+    QuietEnd,
 }
 
 struct Shared {
     rule: Rule,
     gate: Gate<Wire>,
-    events: EventCount,
+    waiters: Waiters,
     /// Notified instead where a rule is silent.
-    unheard: EventCount,
+    unheard: Waiters,
     peer: Arc<Peer>,
     /// Of each batch, whether its result is there.
     results: Vec<AtomicBool>,
@@ -126,15 +133,15 @@ impl Shared {
             any = true;
         }
         if any {
-            self.events.notify();
+            self.waiters.notify();
         }
         any
     }
 
     /// Reads some batches; `None` where this worker has to wait.
     fn read(&self, reader: Reader) -> Option<Vec<u64>> {
-        let events = if self.rule == Rule::Silent { &self.unheard } else { &self.events };
-        let mut feed = self.gate.enter(reader, events)?;
+        let waiters = if self.rule == Rule::Silent { &self.unheard } else { &self.waiters };
+        let mut feed = self.gate.enter(reader, waiters)?;
         let may_read = self.rule == Rule::FullBatches || feed.may_read(|| self.is_drained());
         if !may_read {
             return None;
@@ -143,7 +150,10 @@ impl Shared {
         while (batches.len() as u64) < TURN {
             let Some(number) = feed.fill() else {
                 self.ended.store(true, Ordering::SeqCst);
-                self.events.notify();
+                match self.rule {
+                    Rule::QuietEnd => self.waiters.notify(),
+                    _ => self.waiters.notify_all(),
+                }
                 break;
             };
             batches.push(number);
@@ -158,7 +168,7 @@ impl Shared {
     /// What a worker does until the end.
     fn work(&self, reader: Reader) {
         loop {
-            let seen = self.events.current();
+            let seen = self.waiters.current();
             let drained = reader == Reader::Caller && self.drain();
             if self.ended.load(Ordering::SeqCst) {
                 return;
@@ -167,11 +177,12 @@ impl Shared {
                 Some(batches) => {
                     for number in batches {
                         self.results[number as usize].store(true, Ordering::SeqCst);
-                        self.events.notify();
+                        self.waiters.notify();
                     }
                 }
                 None if drained => {}
-                None => self.events.wait(seen),
+                None if reader == Reader::Helper => self.waiters.wait_for_feed(seen),
+                None => self.waiters.wait(seen),
             }
         }
     }
@@ -185,8 +196,8 @@ fn run(rule: Rule, workers: usize, window: u64, all: u64) {
     let shared = Arc::new(Shared {
         rule,
         gate: Gate::new(Wire { peer: Arc::clone(&peer), read: 0 }),
-        events: EventCount::default(),
-        unheard: EventCount::default(),
+        waiters: Waiters::default(),
+        unheard: Waiters::default(),
         peer,
         results: (0..all).map(|_| AtomicBool::new(false)).collect(),
         read: AtomicU64::new(0),
@@ -201,9 +212,9 @@ fn run(rule: Rule, workers: usize, window: u64, all: u64) {
         .collect();
     shared.work(Reader::Caller);
     while !shared.is_drained() {
-        let seen = shared.events.current();
+        let seen = shared.waiters.current();
         if !shared.drain() {
-            shared.events.wait(seen);
+            shared.waiters.wait(seen);
         }
     }
     helpers.into_iter().for_each(|helper| helper.join().expect("no panic"));
@@ -227,7 +238,7 @@ fn check(rule: Rule, workers: usize, window: u64, schedules: usize) {
 
 #[test]
 fn no_packet_waits_for_a_source_that_waits_for_it() {
-    for workers in [1, 2, 3] {
+    for workers in [1, 2, 3, 4] {
         for window in [1, 2, 3, 5] {
             check(Rule::Gate, workers, window, SCHEDULES);
         }
@@ -247,4 +258,6 @@ fn the_model_finds_what_was_wrong() {
     assert!(fails(Rule::FullBatches, 2, 3));
     // The calling thread sleeps since another had the gate, and nobody tells it to come.
     assert!(fails(Rule::Silent, 2, 1));
+    // A worker sleeps on the bench, and nobody tells it that the run has ended.
+    assert!(fails(Rule::QuietEnd, 3, 5));
 }

@@ -91,7 +91,7 @@ impl<'a, 'e> Coordinator<'a, 'e> {
             shared.end();
             self.machine.flush(self.sink);
         }
-        shared.events.notify();
+        shared.waiters.notify();
     }
 
     /// Emits the next closing, if all workers have come to it.

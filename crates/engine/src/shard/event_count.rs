@@ -25,13 +25,28 @@ impl EventCount {
 
     /// Wakes all that wait, to look again.
     pub(super) fn notify(&self) {
+        if self.has_sleepers_after_one_more() {
+            self.wake.notify_all();
+        }
+    }
+
+    /// Wakes one of those that sleep, and all that are about to.
+    pub(super) fn notify_one(&self) {
+        if self.has_sleepers_after_one_more() {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Counts an event; whether somebody sleeps who may not have seen it.
+    fn has_sleepers_after_one_more(&self) -> bool {
         self.events.fetch_add(1, Ordering::SeqCst);
         // A sleeper counts itself before it looks at the events for the last time: either it is
         // seen here, or it sees this one.
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
+        let any = self.sleepers.load(Ordering::SeqCst) > 0;
+        if any {
             drop(self.lock.lock().expect("no worker panicked with the lock"));
-            self.wake.notify_all();
         }
+        any
     }
 
     /// Waits until there were more events than `seen`: awake at first, since most waits are shorter
@@ -43,6 +58,11 @@ impl EventCount {
             }
             spin_loop();
         }
+        self.sleep(seen);
+    }
+
+    /// The same, asleep from the beginning.
+    pub(super) fn sleep(&self, seen: u64) {
         let mut lock = self.lock.lock().expect("no worker panicked with the lock");
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         while self.current() == seen {

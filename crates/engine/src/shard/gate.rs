@@ -6,10 +6,10 @@
 //! the source does; and a peer on the wire that gets no answer may send nothing more. Other
 //! workers read only what is there at once, and none asks for more with packets in hand.
 //!
-//! A worker that finds another in the gate waits for the [`EventCount`]; one that leaves notifies
-//! it. `tests/wake.rs` runs this file and the event count's through all schedules of small cases.
+//! A worker that finds another in the gate waits as [`Waiters`] say; one that leaves notifies
+//! them. `tests/wake.rs` runs this file and theirs through all schedules of small cases.
 
-use super::event_count::EventCount;
+use super::waiters::Waiters;
 use crate::supply::Supply;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, TryLockError};
@@ -38,7 +38,7 @@ pub(super) struct Gate<F> {
 /// The feed in the hands of a worker.
 pub(super) struct Pass<'a, F: Supply> {
     gate: &'a Gate<F>,
-    events: &'a EventCount,
+    waiters: &'a Waiters,
     reader: Reader,
     /// `None` only while it is dropped.
     feed: Option<MutexGuard<'a, F>>,
@@ -60,11 +60,7 @@ impl<F: Supply> Gate<F> {
 
     /// The feed, unless another worker has it, or only the calling thread may go through. A worker
     /// that does not get it waits for an event after those that it had seen before it asked.
-    pub(super) fn enter<'a>(
-        &'a self,
-        reader: Reader,
-        events: &'a EventCount,
-    ) -> Option<Pass<'a, F>> {
+    pub(super) fn enter<'a>(&'a self, reader: Reader, waiters: &'a Waiters) -> Option<Pass<'a, F>> {
         if reader == Reader::Helper && (self.is_dry() || self.wanted.load(Ordering::Acquire)) {
             return None;
         }
@@ -73,25 +69,25 @@ impl<F: Supply> Gate<F> {
             self.turned_away.store(true, Ordering::SeqCst);
             self.try_lock()
         })?;
-        Some(Pass { gate: self, events, reader, feed: Some(feed), has_read: false, more: None })
+        Some(Pass { gate: self, waiters, reader, feed: Some(feed), has_read: false, more: None })
     }
 
     /// The feed for the calling thread, as soon as the worker that has it leaves: not to read, but
     /// to look at it. A lock goes to the first that comes, and its last owner comes again at once.
-    pub(super) fn look<T>(&self, events: &EventCount, look: impl FnOnce(&F) -> T) -> T {
+    pub(super) fn look<T>(&self, waiters: &Waiters, look: impl FnOnce(&F) -> T) -> T {
         self.wanted.store(true, Ordering::Release);
         let feed = self.feed.lock().expect("no worker panicked");
         self.wanted.store(false, Ordering::Release);
         let seen = look(&feed);
         drop(feed);
-        events.notify();
+        waiters.notify();
         seen
     }
 
     /// Waits until no worker reads.
-    pub(super) fn wait_until_free(&self, events: &EventCount) {
+    pub(super) fn wait_until_free(&self, waiters: &Waiters) {
         drop(self.feed.lock().expect("no worker panicked"));
-        self.notify_others(events, false);
+        self.notify_others(waiters, false);
     }
 
     /// Whether the source had nothing more at once when it was last read from.
@@ -106,9 +102,9 @@ impl<F: Supply> Gate<F> {
 
     /// Notifies after the feed was let go, where others found it occupied, or there is `more` to
     /// read.
-    fn notify_others(&self, events: &EventCount, more: bool) {
+    fn notify_others(&self, waiters: &Waiters, more: bool) {
         if self.turned_away.swap(false, Ordering::SeqCst) || more {
-            events.notify();
+            waiters.notify_free();
         }
     }
 
@@ -162,6 +158,6 @@ impl<F: Supply> Drop for Pass<'_, F> {
         }
         drop(self.feed.take());
         let more = self.has_read && self.more == Some(true);
-        self.gate.notify_others(self.events, more);
+        self.gate.notify_others(self.waiters, more);
     }
 }

@@ -44,7 +44,7 @@ impl KeyedTurns {
         }
         if shared.has_ended() {
             // Somebody may still be reading.
-            shared.gate.wait_until_free(&shared.events);
+            shared.gate.wait_until_free(&shared.waiters);
             let over = self.next == shared.read.load(Ordering::Acquire);
             return if over { Turn::End } else { Turn::Wait };
         }
@@ -78,7 +78,7 @@ impl KeyedTurns {
             let outline = BlockOutline { close, more, ..BlockOutline::default() };
             self.partitioner.partition(n, exchange, number, outline);
             exchange.publish(number);
-            shared.events.notify();
+            shared.waiters.notify();
         }
         Turn::Work
     }
@@ -132,7 +132,7 @@ impl KeyedTurns {
         drop(part);
         self.next += 1;
         if exchange.leave(number) || all {
-            shared.events.notify();
+            shared.waiters.notify();
         }
     }
 

@@ -2,11 +2,11 @@
 
 use super::ahead::Ahead;
 use super::closings::Closings;
-use super::event_count::EventCount;
 use super::exchange::{Exchange, block_len};
 use super::gate::Gate;
 use super::results::Results;
 use super::stats_request::StatsRequest;
+use super::waiters::Waiters;
 use crate::feed::{Feed, Times};
 use crate::limits::{BLOCKS, CLOSES_AHEAD, RING, TURN};
 use crate::partitioning::Partitionings;
@@ -28,7 +28,7 @@ pub(super) struct Shared<'a> {
     pub(super) block_len: usize,
     pub(super) closings: Closings,
     pub(super) stats: StatsRequest,
-    pub(super) events: EventCount,
+    pub(super) waiters: Waiters,
     /// Units that were read: batches, or blocks of them where packets are spread by key.
     pub(super) read: AtomicU64,
     /// Units whose results were emitted.
@@ -87,7 +87,7 @@ impl<'a> Shared<'a> {
             block_len: block_len(workers, at_once.is_nested),
             closings: Closings::new(workers),
             stats: StatsRequest::default(),
-            events: EventCount::default(),
+            waiters: Waiters::default(),
             read: AtomicU64::new(0),
             done: AtomicU64::new(0),
             closes: AtomicU64::new(0),
@@ -140,7 +140,7 @@ impl<'a> Shared<'a> {
     /// Nothing more is to be read.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Release);
-        self.events.notify();
+        self.waiters.notify_all();
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -181,7 +181,7 @@ impl Drop for Alarm<'_, '_> {
             let (shared, set, order) = (self.shared, self.worker, Ordering::AcqRel);
             let _ = shared.broke.compare_exchange(NOBODY, set, order, Ordering::Acquire);
             shared.broken.store(true, Ordering::Release);
-            shared.events.notify();
+            shared.waiters.notify_all();
         }
     }
 }

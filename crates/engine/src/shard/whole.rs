@@ -41,7 +41,7 @@ impl WholeTurns {
         worker.close_until(shared.closes.load(Ordering::Acquire));
         if shared.has_ended() {
             // Somebody may still be reading; what closes within that closes here too.
-            shared.gate.wait_until_free(&shared.events);
+            shared.gate.wait_until_free(&shared.waiters);
             worker.close_until(shared.closes.load(Ordering::Acquire));
             return Turn::End;
         }
@@ -94,7 +94,7 @@ impl WholeTurns {
         }
         drop(feed);
         if shared.closes.load(Ordering::Acquire) > closes {
-            shared.events.notify();
+            shared.waiters.notify_all();
         }
         Some(n)
     }
@@ -137,7 +137,7 @@ impl Batch {
                         self.frames.clear();
                     }
                 });
-                shared.events.notify();
+                shared.waiters.notify();
             }
         }
     }

@@ -56,14 +56,15 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
     ) {
         let shared = self.shared;
         loop {
-            let seen = shared.events.current();
+            let seen = shared.waiters.current();
             shared.assert_whole();
             self.answer_stats(partitionings);
             let drained = self.drain();
             match turn(self) {
                 Turn::Work => {}
                 Turn::Wait if drained => {}
-                Turn::Wait => shared.events.wait(seen),
+                Turn::Wait if self.may_rest() => shared.waiters.wait_for_feed(seen),
+                Turn::Wait => shared.waiters.wait(seen),
                 Turn::End => return,
             }
         }
@@ -77,18 +78,24 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
             self.levels.iter_mut().for_each(|level| level.finish(&mut self.closer.closed));
         }
         shared.closings.hand_over(ClosingId::Last, &mut self.closer.closed);
-        shared.events.notify();
+        shared.waiters.notify();
         let coordinator = self.coordinator.as_mut()?;
         loop {
-            let seen = shared.events.current();
+            let seen = shared.waiters.current();
             shared.assert_whole();
             coordinator.drain(shared);
             if shared.closings.are_over() && shared.is_drained() {
                 break;
             }
-            shared.events.wait(seen);
+            shared.waiters.wait(seen);
         }
         self.coordinator
+    }
+
+    /// Whether the run goes on without this worker while it finds nothing to do: it has no packets of
+    /// its own in what others read, and nothing to emit.
+    fn may_rest(&self) -> bool {
+        self.coordinator.is_none() && self.shared.exchange.is_none()
     }
 
     /// Adds what was counted to the ledger.
@@ -101,7 +108,7 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
         let shared = self.shared;
         if self.coordinator.as_ref().is_some_and(|c| c.progress.is_asked()) {
             shared.stats.begin();
-            shared.events.notify();
+            shared.waiters.notify_all();
         }
         let number = shared.stats.number();
         if self.answered == number {
@@ -110,7 +117,7 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
         let Some(coordinator) = &self.coordinator else {
             self.answered = number;
             shared.stats.add(|ledger| self.count(partitionings, ledger));
-            return shared.events.notify();
+            return shared.waiters.notify();
         };
         // The calling thread is the last to add its own, which ends the request.
         if let Some(mut ledger) = shared.stats.end(shared.workers - 1) {
@@ -118,7 +125,7 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
             self.count(partitionings, &mut ledger);
             let answer =
                 |feed: &Feed<'_>| coordinator.progress.answer(ledger, feed, &*coordinator.sink);
-            shared.gate.look(&shared.events, answer);
+            shared.gate.look(&shared.waiters, answer);
             self.answered = number;
         }
     }
@@ -133,13 +140,13 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
     pub(super) fn wait_while_crowded(&mut self, number: u64) {
         let shared = self.shared;
         loop {
-            let seen = shared.events.current();
+            let seen = shared.waiters.current();
             shared.assert_whole();
             if !shared.is_crowded(number) {
                 return;
             }
             if !self.drain() {
-                shared.events.wait(seen);
+                shared.waiters.wait(seen);
             }
         }
     }
@@ -147,7 +154,7 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
     /// The feed, if it is this worker's turn to go to it.
     pub(super) fn enter(&self) -> Option<Pass<'a, Feed<'f>>> {
         let reader = if self.coordinator.is_some() { Reader::Caller } else { Reader::Helper };
-        self.shared.gate.enter(reader, &self.shared.events)
+        self.shared.gate.enter(reader, &self.shared.waiters)
     }
 
     /// Whether this worker may read, which may mean to wait for the source.
@@ -191,7 +198,7 @@ impl Closer<'_, '_> {
             let last = closings.hand_over(id, &mut self.closed);
             self.closes += 1;
             if last {
-                self.shared.events.notify();
+                self.shared.waiters.notify();
             }
         }
     }
