@@ -19,6 +19,7 @@ mod process;
 mod reference;
 mod report;
 mod roofline;
+mod scaling;
 mod state;
 mod stats;
 mod synthetic;
@@ -100,6 +101,27 @@ enum Action {
         /// Its packets; fewer make a quick check, not a measurement.
         #[arg(short = 'n', long)]
         packets: Option<u64>,
+        #[command(flatten)]
+        rounds: Rounds,
+        /// Where traces and the built roofline are kept.
+        #[arg(long, default_value = OUT, hide_default_value = true)]
+        out: PathBuf,
+    },
+    /// Runs every work with 1, 2, 4 and more workers, up to one for each processor, and prints how
+    /// speed grows.
+    Scaling {
+        /// The trace.
+        #[arg(long, default_value = "a")]
+        trace: String,
+        /// Its packets; fewer make a quick check, not a measurement.
+        #[arg(short = 'n', long)]
+        packets: Option<u64>,
+        /// Numbers of workers, such as 1,2,4; the first is what the others are compared with.
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+        workers: Vec<u16>,
+        /// Run only the works whose name and title match this.
+        #[arg(long, value_name = "REGEX")]
+        only: Option<Regex>,
         #[command(flatten)]
         rounds: Rounds,
         /// Where traces and the built roofline are kept.
@@ -244,6 +266,20 @@ fn main() -> Result<()> {
         }
         Action::DetectorsGrowth { trace, packets, rounds, out } => {
             print(detectors::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
+        }
+        Action::Scaling { trace, packets, workers, only, rounds, out } => {
+            let workers = match workers.is_empty() {
+                true => scaling::usual_workers(std::thread::available_parallelism()?.get()),
+                false => workers.into_iter().map(usize::from).collect(),
+            };
+            print(scaling::run(&scaling::ScalingOptions {
+                preset: preset(&trace)?,
+                packets,
+                rounds: rounds.rounds.into(),
+                workers,
+                only,
+                out: &out,
+            })?)
         }
         Action::Memory { packets } => print(state::run(Experiment::Memory, packets, 1)?),
         Action::Growth { packets, rounds } => experiment(Experiment::Growth, packets, &rounds),

@@ -106,6 +106,9 @@ fn what_state_costs() {
     assert_eq!(rows(&growth, "flow meter") + rows(&growth, "`scan`"), 3, "{growth}");
     let detectors = bench(&["detectors-growth", "-n", "2000", "--rounds", "1"]);
     assert!(detectors.lines().any(|l| l.starts_with("| 1 | ")), "{detectors}");
+    let scaling = ["scaling", "-n", "20000", "--rounds", "1", "--workers", "1,3"];
+    let scaling = bench(&[&scaling[..], &["--only", "^source-counts"]].concat());
+    assert_eq!(rows(&scaling, "packets and bytes per source, every 1 s"), 2, "{scaling}");
     let flood = once("flood");
     assert_eq!(flood.lines().filter(|l| l.ends_with("| 18000 |")).count(), 2, "{flood}");
     let idle = once("idle");
