@@ -18,7 +18,7 @@ use crate::functions::{BuildContext, Functions};
 use crate::key::{KeyPart, Layout};
 use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
 use crate::ops::alert;
-use crate::ops::analyze_tcp;
+use crate::ops::analyze_tcp::Tracked;
 use crate::pages::row_words;
 use crate::table::HashKey;
 use weir_plan::limits::{
@@ -142,7 +142,7 @@ fn need(
             ("keys", s.max_keys, SCAN_KEYS_MAX, row * copies)
         }
         Stage::AnalyzeTcp(a) => {
-            let row = bytes(key_words(&a.keys) + ROW_HEAD + analyze_tcp::WORDS);
+            let row = bytes(key_words(&a.keys) + ROW_HEAD + Tracked::ALL.words());
             ("keys", a.max_keys, SCAN_KEYS_MAX, row * copies)
         }
         Stage::Distinct(d) => {

@@ -131,7 +131,8 @@ pub(crate) fn top_over_rows(
     use super::placed::Placed;
     use weir_plan::physical::{Half, Node, NodeId, Physical, PipelineId, Work};
     let program = weir_plan::Program::default();
-    let placed = Placed { program: &program, plan: &Physical::new(&program, &[]), with };
+    let plan = &Physical::new(&program, &[]);
+    let placed = Placed { program: &program, plan, with, may_change: false };
     let (carry, mut fields) = (Carry::default(), Vec::new());
     let mut build = ChainBuilder::new(placed, ChainInput::Rows(schema, &carry), &mut fields);
     let node = Node {
@@ -141,6 +142,6 @@ pub(crate) fn top_over_rows(
         reads: Vec::new(),
         carries: Carry::default(),
     };
-    let Some(Ending::Top(end)) = build.node(&node) else { panic!("a top") };
+    let Some(Ending::Top(end)) = build.node(&node, &[]) else { panic!("a top") };
     crate::node::Chained { chain: build.chain(), end }
 }

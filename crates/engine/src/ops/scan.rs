@@ -101,17 +101,20 @@ impl Scan {
         Scan { states, ..Scan::with(mode, cells, (&plan.keys, keys), bounds, hash_key) }
     }
 
-    /// The scan that follows connections, compiled; `outputs` are the registers of its columns.
+    /// The scan that follows connections, compiled; `outputs` are the registers of its columns,
+    /// where they are read.
     pub(crate) fn of_connections(
         plan: &weir_plan::AnalyzeTcp,
         keys: Vec<Val>,
         inputs: Vec<Val>,
-        outputs: Vec<usize>,
+        outputs: Vec<Option<usize>>,
         hash_key: HashKey,
     ) -> Scan {
-        let mode = Mode::Connections(Connections::new(inputs, outputs));
+        let connections = Connections::new(inputs, outputs);
+        let words = connections.tracked().words();
         let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys };
-        Scan::with(mode, tcp::STATE_WORDS, (&plan.keys, keys), bounds, hash_key)
+        let mode = Mode::Connections(connections);
+        Scan::with(mode, words, (&plan.keys, keys), bounds, hash_key)
     }
 
     fn with(
@@ -299,7 +302,9 @@ impl Operator for Scan {
         let Some(old) = known::<Scan>(old) else { return false };
         match (&mut self.mode, &mut old.mode) {
             // Their states are numbered alike, or are in the stores.
-            (Mode::Steps(_), Mode::Steps(_)) | (Mode::Connections(_), Mode::Connections(_)) => {}
+            (Mode::Steps(_), Mode::Steps(_)) => {}
+            (Mode::Connections(mine), Mode::Connections(theirs))
+                if mine.tracked() == theirs.tracked() => {}
             (Mode::Rounds(mine), Mode::Rounds(theirs)) => swap(mine, theirs),
             _ => return false,
         }
