@@ -34,9 +34,13 @@ impl ChainBuilder<'_> {
             let keys = per.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
             PerKey::new(per, keys, self.placed.with.hash_key)
         });
-        let (mut columns, mut out) = (self.scope.columns.clone(), after);
+        // What nobody reads is not held.
+        let columns = self.scope.columns.iter().copied().enumerate();
+        let mut columns: Vec<(Src, usize)> =
+            columns.filter(|(at, _)| self.is_read(*at)).map(|(at, src)| (src, at)).collect();
+        let mut out = after;
         for (src, column) in self.carried(carry) {
-            columns.push(src);
+            columns.push((src, out.columns.len()));
             out.columns.push(column);
         }
         Ending::Top(Top::new(n, by, windowed, per, columns, out))
