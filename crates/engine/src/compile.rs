@@ -51,7 +51,7 @@ impl Placed<'_> {
             build.tested = if is_first { tested } else { &[] };
             let (mut taken, mut ending) = (0, None);
             while ending.is_none() && taken < rest.len() {
-                ending = build.node(&rest[taken]);
+                ending = build.node(&rest[taken], &rest[taken + 1..]);
                 taken += 1;
             }
             let (mine, others) = rest.split_at(taken);

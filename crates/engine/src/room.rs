@@ -17,7 +17,8 @@ use crate::agg;
 use crate::functions::{BuildContext, Functions};
 use crate::key::{KeyPart, Layout};
 use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
-use crate::ops::analyze_tcp;
+use crate::ops::alert;
+use crate::ops::analyze_tcp::Tracked;
 use crate::pages::row_words;
 use crate::table::HashKey;
 use weir_plan::limits::{
@@ -39,10 +40,6 @@ const HELLO_WORDS: usize = 24;
 
 /// Columns of a packet that a row of packets is taken to have, besides its own.
 const PACKET_COLUMNS: usize = 8;
-
-/// Bytes of a key of an `alert` beside the cells of its row, and of each of these.
-const ALERT_BYTES: u64 = 1024;
-const ALERT_CELL_BYTES: u64 = 64;
 
 /// A default bound that was lowered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,7 +142,7 @@ fn need(
             ("keys", s.max_keys, SCAN_KEYS_MAX, row * copies)
         }
         Stage::AnalyzeTcp(a) => {
-            let row = bytes(key_words(&a.keys) + ROW_HEAD + analyze_tcp::WORDS);
+            let row = bytes(key_words(&a.keys) + ROW_HEAD + Tracked::ALL.words());
             ("keys", a.max_keys, SCAN_KEYS_MAX, row * copies)
         }
         Stage::Distinct(d) => {
@@ -165,11 +162,7 @@ fn need(
             let side = |schema: &Schema| bytes(width(schema) + ROW_HEAD);
             ("rows", j.max_rows, JOIN_ROWS_MAX, side(input) + side(&j.schema))
         }
-        Stage::Alert(a) => {
-            // A row of values, and as many bytes of texts as usual ones have.
-            let row = ALERT_BYTES + ALERT_CELL_BYTES * input.columns.len() as u64;
-            ("keys", a.max_keys, ALERT_KEYS_MAX, row)
-        }
+        Stage::Alert(a) => ("keys", a.max_keys, ALERT_KEYS_MAX, alert::key_bytes(a, input) as u64),
         Stage::Where(_)
         | Stage::Extend { .. }
         | Stage::Project { .. }

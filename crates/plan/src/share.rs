@@ -2,16 +2,20 @@
 //!
 //! Pipelines over packets that begin with the same stages up to a `summarize`, and group by the
 //! same keys in the same windows, share one table of groups: it holds the aggregates of all of
-//! them, and each reads its own. A pipeline that does just what an earlier one does reads its rows.
+//! them, and each reads its own. Where some of them fill in what had no packet and others do not,
+//! these read the groups that had one. A pipeline that does just what an earlier one does reads its rows.
 //! Pipelines over the same rows that begin with the same stages have these [once](rows), too.
 
 mod rows;
 
-use crate::aggregates::Agg;
-use crate::expr::Expr;
+use crate::aggregates::{Agg, AggFunc};
+use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::place::is_local;
 use crate::program::{Input, Pipeline, Program};
 use crate::stage::{Schema, Stage, Summarize, Window};
+use crate::types::Type;
+use crate::value::Value;
+use crate::window::Fill;
 
 /// Runs once what several pipelines have in common.
 pub(crate) fn share(program: Program) -> Program {
@@ -29,9 +33,9 @@ pub(crate) fn share(program: Program) -> Program {
             (pipeline.input, pipeline.stages) = (Input::Pipeline(places[first]), Vec::new());
         } else if let Some((first, union)) = shared.groups(p) {
             let (before, own) = grouped(&pipeline).map_or((0, None), |(b, s)| (b.len(), Some(s)));
-            let view = own.and_then(|own| view(own, union));
+            let view = own.map_or_else(Vec::new, |own| view(own, union));
             // One that puts out just these groups makes them for the others, too.
-            let whole = before + 1 == pipeline.stages.len() && view.is_none();
+            let whole = before + 1 == pipeline.stages.len() && view.is_empty();
             if first == p {
                 groups[p] = out.pipelines.len();
             }
@@ -66,12 +70,7 @@ struct Shared {
 impl Shared {
     fn of(program: &Program) -> Shared {
         let all = &program.pipelines;
-        let first = |p: &Pipeline| {
-            grouped(p).and_then(|mine| {
-                all.iter().position(|q| grouped(q).is_some_and(|theirs| alike(mine, theirs)))
-            })
-        };
-        let firsts: Vec<Option<usize>> = all.iter().map(first).collect();
+        let firsts = firsts(all);
         let union = |p: usize| {
             let mut same = (0..all.len()).filter(|&q| firsts[q] == Some(p));
             let members: Vec<&Summarize> =
@@ -106,7 +105,29 @@ fn is_quiet(stage: &Stage) -> bool {
     is_local(stage) && !matches!(stage, Stage::Ends(_))
 }
 
-/// Whether two pipelines begin with the same groups, whatever they aggregate of them.
+/// Of each pipeline that begins with groups, the first one that begins with the same.
+fn firsts(all: &[Pipeline]) -> Vec<Option<usize>> {
+    // The first of those that begin alike, and what is filled in for any of them.
+    let mut known: Vec<(usize, Option<Fill>)> = Vec::new();
+    let first = |(p, pipeline): (usize, &Pipeline)| {
+        let mine = grouped(pipeline)?;
+        let fill = mine.1.fill;
+        let fits = |(first, other): &&mut (usize, Option<Fill>)| {
+            let theirs = grouped(&all[*first]);
+            (fill.is_none() || other.is_none() || fill == *other)
+                && theirs.is_some_and(|theirs| alike(mine, theirs))
+        };
+        if let Some((first, other)) = known.iter_mut().find(fits) {
+            *other = other.or(fill);
+            return Some(*first);
+        }
+        known.push((p, fill));
+        Some(p)
+    };
+    all.iter().enumerate().map(first).collect()
+}
+
+/// Whether two pipelines begin with the same groups, whatever they aggregate of them and fill in.
 fn alike(a: (&[Stage], &Summarize), b: (&[Stage], &Summarize)) -> bool {
     let ((before, a), (other, b)) = (a, b);
     let keys = |s: &Summarize| s.keys.iter().map(|(_, e)| e.clone()).collect::<Vec<Expr>>();
@@ -114,7 +135,6 @@ fn alike(a: (&[Stage], &Summarize), b: (&[Stage], &Summarize)) -> bool {
         && keys(a) == keys(b)
         && a.window == b.window
         && a.lateness_ns == b.lateness_ns
-        && a.fill == b.fill
         && a.until == b.until
         && a.max_groups == b.max_groups
 }
@@ -124,10 +144,19 @@ fn same_agg(a: &Agg, b: &Agg) -> bool {
     a.func == b.func && a.arg == b.arg && a.cond == b.cond && a.ty == b.ty
 }
 
+/// What tells groups that had a packet from those that were filled in.
+fn packets() -> Agg {
+    let (name, func, ty) = ("packets".to_owned(), AggFunc::Count, Type::Int);
+    Agg { name, func, arg: None, cond: None, ty }
+}
+
 /// Groups with the aggregates of all, each once, under names that differ.
 fn union(members: &[&Summarize]) -> Summarize {
     let mut out = members[0].clone();
-    for agg in members[1..].iter().flat_map(|s| &s.aggs) {
+    out.fill = members.iter().find_map(|s| s.fill);
+    // Those that fill nothing in have to know what was.
+    let packets = (members.iter().any(|s| s.fill != out.fill)).then(packets);
+    for agg in members[1..].iter().flat_map(|s| &s.aggs).chain(&packets) {
         if out.aggs.iter().any(|known| same_agg(known, agg)) {
             continue;
         }
@@ -143,11 +172,11 @@ fn union(members: &[&Summarize]) -> Summarize {
     out
 }
 
-/// The stage that gives the rows of `own` when those of `union` come in; `None` where they are the
+/// The stages that give the rows of `own` when those of `union` come in; none where they are the
 /// same.
-fn view(own: &Summarize, union: &Summarize) -> Option<Stage> {
+fn view(own: &Summarize, union: &Summarize) -> Vec<Stage> {
     if own == union {
-        return None;
+        return Vec::new();
     }
     let window = (own.window != Window::All).then_some("ts");
     let keys = own.keys.iter().map(|(name, _)| name.as_str());
@@ -159,7 +188,15 @@ fn view(own: &Summarize, union: &Summarize) -> Option<Stage> {
     let column = |(at, name): (usize, &str)| {
         (name.to_owned(), Expr::column(at, schema.columns[at].ty.clone()))
     };
-    Some(Stage::Project { columns: before.chain(aggs).map(column).collect() })
+    let own_columns = Stage::Project { columns: before.chain(aggs).map(column).collect() };
+    let filled = union.fill.filter(|_| own.fill.is_none()).and_then(|_| place(&packets()));
+    let had_packets = filled.map(|(_, at)| {
+        let count = Box::new(Expr::column(at, Type::Int));
+        let none = Box::new(Expr::constant(Value::Int(0)));
+        let kind = ExprKind::Binary(BinaryOp::Gt, count, none);
+        Stage::Where(Expr { ty: Type::Bool, kind })
+    });
+    had_packets.into_iter().chain([own_columns]).collect()
 }
 
 /// Whether a pipeline over packets does just what another one does, and puts out rows of columns
@@ -184,9 +221,7 @@ fn unseen(stages: Vec<Stage>) -> Pipeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregates::AggFunc;
     use crate::limits::GROUPS_MAX;
-    use crate::types::Type;
     use weir_packet::fields::by_name;
 
     fn field(name: &str) -> Expr {
@@ -274,6 +309,32 @@ mod tests {
         assert_eq!(
             shared(vec![one(true), one(true), renamed]),
             ["packets | ts,a,n", "from 0", "from 0 | ts,b,n"]
+        );
+    }
+
+    #[test]
+    fn groups_that_are_filled_in_serve_those_that_are_not() {
+        let filled = |idle_ns: Option<i64>| {
+            let mut stage = by("ip.src", "host", &[("sum", AggFunc::Sum)]);
+            if let Stage::Summarize(s) = &mut stage {
+                s.fill = idle_ns.map(|idle_ns| Fill::idle(Some(idle_ns)));
+            }
+            pipeline(Input::Packets, vec![stage], true)
+        };
+        assert_eq!(
+            shared(vec![filled(None), filled(Some(5)), filled(Some(6)), filled(Some(5))]),
+            [
+                "packets | ts,host,sum,packets",
+                "from 0 | ts,host,sum,packets | ts,host,sum",
+                "from 0 | ts,host,sum",
+                "packets | ts,host,sum",
+                "from 0 | ts,host,sum",
+            ]
+        );
+        // None of them has to know which are filled in.
+        assert_eq!(
+            shared(vec![filled(Some(5)), filled(Some(5))]),
+            ["packets | ts,host,sum", "from 0"]
         );
     }
 

@@ -18,8 +18,9 @@ use crate::ops::session::Sessions;
 use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::rows::Rows;
+use std::collections::BTreeSet;
 use weir_packet::fields::FieldId;
-use weir_plan::physical::{self, Carry, Work, untested};
+use weir_plan::physical::{self, Carry, Work, columns_read, untested};
 use weir_plan::{Column, Expr, Schema, Stage, Type};
 
 /// Where the rows of a chain come from.
@@ -65,6 +66,9 @@ pub(super) struct ChainBuilder<'a> {
     pub(super) frame: Option<FrameSlots>,
     /// Conditions that hold for all rows, up to the first stage that is no `where`.
     pub(super) tested: &'a [Expr],
+    /// Of the columns after the node at hand those that are read at most, by position; `None`
+    /// where any may be.
+    read: Option<BTreeSet<usize>>,
 }
 
 impl<'a> ChainBuilder<'a> {
@@ -85,6 +89,7 @@ impl<'a> ChainBuilder<'a> {
             stages: Vec::new(),
             frame: None,
             tested: &[],
+            read: None,
         };
         build.time = build.input(&from);
         build
@@ -127,8 +132,15 @@ impl<'a> ChainBuilder<'a> {
         }
     }
 
-    /// Compiles a node of the plan; what it makes of rows, if it ends the chain.
-    pub(super) fn node(&mut self, node: &physical::Node) -> Option<Ending> {
+    /// Compiles a node of the plan, after which these come; what it makes of rows, if it ends the
+    /// chain.
+    pub(super) fn node(
+        &mut self,
+        node: &physical::Node,
+        later: &[physical::Node],
+    ) -> Option<Ending> {
+        // Stages that are not there yet may read others.
+        self.read = if self.placed.may_change { None } else { columns_read(later) };
         let ending = match &node.work {
             Work::Stage(Stage::Summarize(s)) | Work::Partial(s) => {
                 Some(self.summarize(s, node.schema.clone()))
@@ -259,15 +271,22 @@ impl<'a> ChainBuilder<'a> {
         self.scope.columns = new;
     }
 
+    /// Whether the column at this position may be read after the node at hand.
+    pub(super) fn is_read(&self, at: usize) -> bool {
+        self.read.as_ref().is_none_or(|read| read.contains(&at))
+    }
+
     fn analyze_tcp(&mut self, a: &weir_plan::AnalyzeTcp, columns: usize) {
         let mut value = |e| self.compiler.value(e, &self.scope);
         let keys = a.keys.iter().map(&mut value).collect();
         let inputs = a.inputs.iter().map(&mut value).collect();
-        let outputs: Vec<usize> = a.columns.iter().map(|(.., ty)| self.compiler.slot(ty)).collect();
         let mut new = self.scope.columns.clone();
         new.resize(columns, Src::Slot(0));
-        for ((_, at, _), &slot) in a.columns.iter().zip(&outputs) {
-            new[*at] = Src::Slot(slot);
+        let mut outputs = Vec::new();
+        for (_, at, ty) in &a.columns {
+            let slot = self.is_read(*at).then(|| self.compiler.slot(ty));
+            new[*at] = Src::Slot(slot.unwrap_or(0));
+            outputs.push(slot);
         }
         let hash_key = self.placed.with.hash_key;
         self.ops.push(Box::new(Scan::of_connections(a, keys, inputs, outputs, hash_key)));

@@ -14,6 +14,8 @@ pub(crate) struct Placed<'a> {
     pub(crate) program: &'a Program,
     pub(crate) plan: &'a Physical,
     pub(crate) with: BuildContext<'a>,
+    /// Whether other stages may go on with what stages hold, once programs change.
+    pub(crate) may_change: bool,
 }
 
 /// A program with bounds that fit into the memory of this machine, and its physical plan.
@@ -21,6 +23,7 @@ pub(crate) struct FittedProgram<'a> {
     program: Cow<'a, Program>,
     plan: Physical,
     with: BuildContext<'a>,
+    may_change: bool,
 }
 
 impl<'a> FittedProgram<'a> {
@@ -38,11 +41,12 @@ impl<'a> FittedProgram<'a> {
             None => Cow::Borrowed(program),
         };
         let plan = Physical::placed(&program, placement);
-        FittedProgram { program, plan, with }
+        FittedProgram { program, plan, with, may_change: options.changes.is_some() }
     }
 
     /// What is compiled, level by level.
     pub(crate) fn placed(&self) -> Placed<'_> {
-        Placed { program: &self.program, plan: &self.plan, with: self.with }
+        let FittedProgram { program, plan, with, may_change } = self;
+        Placed { program, plan, with: *with, may_change: *may_change }
     }
 }

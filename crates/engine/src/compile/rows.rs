@@ -34,9 +34,13 @@ impl ChainBuilder<'_> {
             let keys = per.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
             PerKey::new(per, keys, self.placed.with.hash_key)
         });
-        let (mut columns, mut out) = (self.scope.columns.clone(), after);
+        // What nobody reads is not held.
+        let columns = self.scope.columns.iter().copied().enumerate();
+        let mut columns: Vec<(Src, usize)> =
+            columns.filter(|(at, _)| self.is_read(*at)).map(|(at, src)| (src, at)).collect();
+        let mut out = after;
         for (src, column) in self.carried(carry) {
-            columns.push(src);
+            columns.push((src, out.columns.len()));
             out.columns.push(column);
         }
         Ending::Top(Top::new(n, by, windowed, per, columns, out))
@@ -131,7 +135,8 @@ pub(crate) fn top_over_rows(
     use super::placed::Placed;
     use weir_plan::physical::{Half, Node, NodeId, Physical, PipelineId, Work};
     let program = weir_plan::Program::default();
-    let placed = Placed { program: &program, plan: &Physical::new(&program, &[]), with };
+    let plan = &Physical::new(&program, &[]);
+    let placed = Placed { program: &program, plan, with, may_change: false };
     let (carry, mut fields) = (Carry::default(), Vec::new());
     let mut build = ChainBuilder::new(placed, ChainInput::Rows(schema, &carry), &mut fields);
     let node = Node {
@@ -141,6 +146,6 @@ pub(crate) fn top_over_rows(
         reads: Vec::new(),
         carries: Carry::default(),
     };
-    let Some(Ending::Top(end)) = build.node(&node) else { panic!("a top") };
+    let Some(Ending::Top(end)) = build.node(&node, &[]) else { panic!("a top") };
     crate::node::Chained { chain: build.chain(), end }
 }

@@ -54,6 +54,10 @@ enum Kernel {
     Conn4,
     /// `hosts`, IPv4.
     Hosts4,
+    /// `conn`, IPv6.
+    Conn6,
+    /// `hosts`, IPv6.
+    Hosts6,
 }
 
 /// The first `bits` bits from a byte on, to be shifted to the left; 0 bits for nothing.
@@ -197,6 +201,20 @@ impl Direct {
                 let last = c[4] | ports_and_protocol(h, PORTS6, ipv6::NEXT_HEADER);
                 [address(0), address(8), address(16), address(24), last]
             }),
+            Kernel::Conn6 => each(plain, rows, keys, ask, |h| {
+                let [a, b] = addresses6(h);
+                let last = c[4] | ports_and_protocol(h, PORTS6, ipv6::NEXT_HEADER);
+                if (a, last >> 48) <= (b, last >> 32 & 0xffff) {
+                    [a[0], a[1], b[0], b[1], last]
+                } else {
+                    [b[0], b[1], a[0], a[1], swap_ports(last)]
+                }
+            }),
+            Kernel::Hosts6 => each(plain, rows, keys, ask, |h| {
+                let [a, b] = addresses6(h);
+                let (a, b) = (a.min(b), a.max(b));
+                [a[0], a[1], b[0], b[1], c[4]]
+            }),
             Kernel::Loads => match self.words {
                 1 => self.pack_loads::<1>(plain, rows, keys, ask),
                 2 => self.pack_loads::<2>(plain, rows, keys, ask),
@@ -238,9 +256,22 @@ impl Direct {
     }
 }
 
+/// Source and destination of an IPv6 header, each as its two words.
+#[inline(always)]
+fn addresses6(h: &[u8; HEADERS]) -> [[u64; 2]; 2] {
+    let word = |at| be64(h, ipv6::SOURCE + at);
+    [[word(0), word(8)], [word(16), word(24)]]
+}
+
 #[inline(always)]
 fn ports_and_protocol(h: &[u8; HEADERS], ports: usize, protocol: usize) -> u64 {
     be32(h, ports) << 32 | u64::from(h[protocol]) << 24
+}
+
+/// Ports that change places, in the high half of a word.
+#[inline(always)]
+fn swap_ports(last: u64) -> u64 {
+    u64::from(((last >> 32) as u32).rotate_left(16)) << 32 | last & 0xffff_ffff
 }
 
 /// The loop that all kernels share.
@@ -322,6 +353,10 @@ fn kernel(family: Family, words: &[[Load; LOADS_MAX]], conn: bool, hosts: bool) 
         (Family::Four, words) if conn => (words == FLOW4).then_some(Kernel::Conn4),
         (Family::Four, [first, second]) if hosts => {
             (*first == pair && *second == [NONE; LOADS_MAX]).then_some(Kernel::Hosts4)
+        }
+        (Family::Six, words) if conn => (words == FLOW6).then_some(Kernel::Conn6),
+        (Family::Six, [addresses @ .., last]) if hosts => {
+            (addresses == &FLOW6[..4] && *last == [NONE; LOADS_MAX]).then_some(Kernel::Hosts6)
         }
         _ if conn || hosts => None,
         (Family::Four, words) if words == FLOW4 => Some(Kernel::Flow4),
@@ -440,7 +475,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert!(made >= 8, "{made} keys can be made directly");
+            prop_assert!(made >= 10, "{made} keys can be made directly");
         }
     }
 
@@ -456,8 +491,9 @@ mod tests {
         assert_eq!(named("flow", Family::Four), Some(Kernel::Flow4));
         assert_eq!(named("flow", Family::Six), Some(Kernel::Flow6));
         assert_eq!(named("conn", Family::Four), Some(Kernel::Conn4));
-        assert_eq!(named("conn", Family::Six), None);
+        assert_eq!(named("conn", Family::Six), Some(Kernel::Conn6));
         assert_eq!(named("hosts", Family::Four), Some(Kernel::Hosts4));
+        assert_eq!(named("hosts", Family::Six), Some(Kernel::Hosts6));
         assert_eq!(
             kernel(&[FieldId::named("ip.dst")], Family::Four),
             Some(Kernel::Address4(ipv4::DESTINATION))

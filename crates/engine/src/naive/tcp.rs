@@ -34,6 +34,8 @@ struct Sender {
     doubtful: bool,
     /// Ends and times of segments that are timed.
     waiting: Vec<(i64, i64)>,
+    /// The same of the SYN, whether others are timed or not.
+    opening: Option<(i64, i64)>,
     stamps_seen: Option<i64>,
     stamp: Option<(i64, i64)>,
 }
@@ -201,6 +203,8 @@ impl Conversation {
             let last = peer.waiting.drain(..covered).next_back();
             let rtt = last.filter(|(end, _)| *end == ack).and_then(|(_, then)| s.since(then));
             put("ack_rtt", rtt);
+            let opening = peer.opening.take_if(|(end, _)| ahead(*end, ack) <= 0);
+            let rtt = opening.filter(|(end, _)| *end == ack).and_then(|(_, then)| s.since(then));
             let syn = peer.start.filter(|(_, syn)| *syn).map(|(start, _)| (start + 1) % NUMBERS);
             if syn == Some(ack) {
                 if s.syn {
@@ -214,8 +218,14 @@ impl Conversation {
             if me.highest.is_some_and(|(end, _)| ahead(end, s.seq) > 0) {
                 let keep = me.waiting.iter().take_while(|(end, _)| ahead(*end, s.seq) <= 0).count();
                 me.waiting.truncate(keep);
-            } else if me.waiting.len() < 8 {
-                me.waiting.push((s.end(), s.time));
+                me.opening.take_if(|(end, _)| ahead(*end, s.seq) > 0);
+            } else {
+                if me.waiting.len() < 8 {
+                    me.waiting.push((s.end(), s.time));
+                }
+                if me.start.is_some_and(|(start, _)| (start + 1) % NUMBERS == s.end()) {
+                    me.opening = Some((s.end(), s.time));
+                }
             }
         }
         match (s.syn, s.ack) {

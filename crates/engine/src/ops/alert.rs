@@ -83,6 +83,24 @@ pub(crate) struct Alerts {
     key: Vec<u8>,
 }
 
+/// Bytes of a text, as most have at most; of a whole message.
+const TEXT_BYTES: usize = 64;
+const MESSAGE_BYTES: usize = 256;
+
+/// Bytes that a key may take which fires, of rows of these columns with usual texts: its own bytes
+/// twice, and the row with its peak.
+pub(crate) fn key_bytes(plan: &Alert, before: &Schema) -> usize {
+    let texts = |ty: &Type| if matches!(ty, Type::Str | Type::Bytes) { TEXT_BYTES } else { 0 };
+    let of_key = |(_, at): &(String, usize)| {
+        let ty = &before.columns[*at].ty;
+        1 + size_of::<u128>() + texts(ty)
+    };
+    let key = plan.keys.iter().map(of_key).sum::<usize>();
+    let cell = |ty: &Type| size_of::<Value>() + texts(ty);
+    let row = before.columns.iter().map(|c| cell(&c.ty)).sum::<usize>();
+    FiringKeys::EACH + 2 * key + row + MESSAGE_BYTES
+}
+
 /// When a row was.
 #[derive(Clone, Copy)]
 struct When {

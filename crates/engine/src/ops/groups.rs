@@ -195,10 +195,14 @@ impl Variant {
         map: &mut Vec<u32>,
     ) {
         self.table.set_max(u64::MAX);
+        let has_texts = layout.text_parts().next().is_some();
+        if self.table.len() == 0 && !has_texts && !self.aggs.iter().any(|a| a.keeps_aside()) {
+            // Nothing is to be merged with: their rows are all there is.
+            return self.table.copy_from(&theirs.table);
+        }
         let mut keys = Keys::new(layout.words);
         let mut out = [NO_ROW; BATCH];
         let (their_stride, len) = (theirs.table.stride(), theirs.table.len());
-        let has_texts = layout.text_parts().next().is_some();
         map.clear();
         map.reserve(len);
         for first in (0..len).step_by(BATCH) {

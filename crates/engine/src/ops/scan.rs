@@ -101,17 +101,20 @@ impl Scan {
         Scan { states, ..Scan::with(mode, cells, (&plan.keys, keys), bounds, hash_key) }
     }
 
-    /// The scan that follows connections, compiled; `outputs` are the registers of its columns.
+    /// The scan that follows connections, compiled; `outputs` are the registers of its columns,
+    /// where they are read.
     pub(crate) fn of_connections(
         plan: &weir_plan::AnalyzeTcp,
         keys: Vec<Val>,
         inputs: Vec<Val>,
-        outputs: Vec<usize>,
+        outputs: Vec<Option<usize>>,
         hash_key: HashKey,
     ) -> Scan {
-        let mode = Mode::Connections(Connections::new(inputs, outputs));
+        let connections = Connections::new(inputs, outputs);
+        let words = connections.tracked().words();
         let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys };
-        Scan::with(mode, tcp::STATE_WORDS, (&plan.keys, keys), bounds, hash_key)
+        let mode = Mode::Connections(connections);
+        Scan::with(mode, words, (&plan.keys, keys), bounds, hash_key)
     }
 
     fn with(
@@ -153,9 +156,17 @@ impl Scan {
 
     /// Gives each row, with its key, to the store that it belongs to.
     fn take_keys(&mut self, batch: &mut Batch<'_>, rows: Bits) {
-        if self.take_plain(batch, rows) {
-            return;
+        let left = self.take_plain(batch, rows);
+        // Rows of one key must stay in order, so a store takes all of its rows in one way.
+        if !left.is_empty() && !self.take_columns(batch, left) {
+            self.stores.iter_mut().for_each(|store| store.taken = Bits::NONE);
+            self.take_columns(batch, rows);
         }
+    }
+
+    /// Takes rows by the columns that their keys stand in. `false`, where a store that has rows
+    /// already would get some.
+    fn take_columns(&mut self, batch: &mut Batch<'_>, rows: Bits) -> bool {
         self.srcs.clear();
         self.srcs.extend(self.keys.iter().map(|k| batch.ctx.value(k, rows)));
         // Unused entries need some column to point at.
@@ -165,31 +176,31 @@ impl Scan {
         let narrow = narrow_rows(&self.parts, columns, rows);
         let arena = &batch.ctx.regs.arena;
         for (store, rows) in self.stores.iter_mut().zip([narrow, rows.minus(narrow)]) {
-            store.take_keys(rows, columns, &mut self.key_texts, arena);
-        }
-    }
-
-    /// The same, if all rows are plain packets whose keys can be made of their bytes, those of one
-    /// store of one family: rows of one key must stay in order.
-    fn take_plain(&mut self, batch: &Batch<'_>, rows: Bits) -> bool {
-        let Some(view) = batch.ctx.view.as_ref() else { return false };
-        let of = |direct: &Direct| direct.rows(&view.plain(direct.family)).and(rows);
-        let mut left = rows;
-        for (s, store) in self.stores.iter_mut().enumerate() {
-            let mut mine = self.direct.iter().filter(|d| d.layout == s && !of(d).is_empty());
-            let taken = mine.next().map_or(Bits::NONE, of);
-            left = left.minus(taken);
-            if mine.next().is_some() {
+            if store.taken.is_empty() {
+                store.take_keys(rows, columns, &mut self.key_texts, arena);
+            } else if !rows.is_empty() {
                 return false;
             }
-            store.taken = taken;
         }
-        left.is_empty()
-            && self.stores.iter_mut().enumerate().all(|(s, store)| {
-                let rows = store.taken;
-                let direct = self.direct.iter().find(|d| d.layout == s && !of(d).is_empty());
-                direct.is_none_or(|d| store.take_plain(rows, d, &view.plain(d.family)))
-            })
+        true
+    }
+
+    /// Takes plain packets whose keys can be made of their bytes; returns the other rows. A store
+    /// takes those of one family only: rows of one key must stay in order.
+    fn take_plain(&mut self, batch: &Batch<'_>, rows: Bits) -> Bits {
+        let mut left = rows;
+        for (s, store) in self.stores.iter_mut().enumerate() {
+            store.taken = Bits::NONE;
+            let Some(view) = batch.ctx.view.as_ref() else { continue };
+            let of = |direct: &Direct| direct.rows(&view.plain(direct.family)).and(rows);
+            let mut mine = self.direct.iter().filter(|d| d.layout == s && !of(d).is_empty());
+            if let (Some(direct), None) = (mine.next(), mine.next())
+                && store.take_plain(of(direct), direct, &view.plain(direct.family))
+            {
+                left = left.minus(store.taken);
+            }
+        }
+        left
     }
 
     /// Hands each row, with the row of its key in a store, to the mode.
@@ -291,7 +302,9 @@ impl Operator for Scan {
         let Some(old) = known::<Scan>(old) else { return false };
         match (&mut self.mode, &mut old.mode) {
             // Their states are numbered alike, or are in the stores.
-            (Mode::Steps(_), Mode::Steps(_)) | (Mode::Connections(_), Mode::Connections(_)) => {}
+            (Mode::Steps(_), Mode::Steps(_)) => {}
+            (Mode::Connections(mine), Mode::Connections(theirs))
+                if mine.tracked() == theirs.tracked() => {}
             (Mode::Rounds(mine), Mode::Rounds(theirs)) => swap(mine, theirs),
             _ => return false,
         }

@@ -69,6 +69,8 @@ struct Held {
     crammed: bool,
     /// Numbers of the rows, to be sorted.
     order: Vec<u32>,
+    /// Scratch: the first word that each is sorted by.
+    prefixes: Vec<(u64, u32)>,
     /// Of each key the worst row worth holding, or [`NO_ROW`] where all are.
     worst: Vec<u32>,
     /// How many rows there may be until they are cut again.
@@ -91,16 +93,31 @@ impl Held {
         n.max(kept).saturating_mul(2).saturating_add(TOP_SLACK)
     }
 
-    /// Keeps the best `n` rows of each key, sorted by key, then as asked for; `scratch` is memory
-    /// for them.
-    fn cut_to(&mut self, n: usize, layout: &TopRowLayout, scratch: &mut Held) {
+    /// Sorts rows by key, then as asked for, then in the order that they came. Where there is but
+    /// one key, most are told apart by the first word of what they are sorted by, without a look at
+    /// the rows.
+    fn sort(&self, order: &mut [u32], layout: &TopRowLayout, prefixes: &mut Vec<(u64, u32)>) {
+        let key = |row: u32| (self.row(layout, row as usize), &self.texts);
+        // Rows that were made of one have its number; they stand in the order that they came.
+        let compare = |a: u32, b: u32| layout.compare(key(a), key(b)).then(a.cmp(&b));
+        if self.keys.is_some() || !layout.has_prefix() {
+            return order.sort_unstable_by(|&a, &b| compare(a, b));
+        }
+        prefixes.clear();
+        prefixes.extend(order.iter().map(|&row| (layout.prefix(key(row).0), row)));
+        prefixes.sort_unstable_by(|&(a, first), &(b, second)| {
+            a.cmp(&b).then_with(|| compare(first, second))
+        });
+        order.iter_mut().zip(prefixes).for_each(|(to, (_, row))| *to = *row);
+    }
+
+    /// Lists the best `n` rows of each key, sorted by key, then as asked for.
+    fn choose(&mut self, n: usize, layout: &TopRowLayout, prefixes: &mut Vec<(u64, u32)>) {
         let len = self.len(layout) as u32;
         let mut order = std::mem::take(&mut self.order);
         order.clear();
         order.extend(0..len);
-        let key = |row: u32| (self.row(layout, row as usize), &self.texts);
-        // Rows that were made of one have its number; they stand in the order that they came.
-        order.sort_unstable_by(|&a, &b| layout.compare(key(a), key(b)).then(a.cmp(&b)));
+        self.sort(&mut order, layout, prefixes);
         self.worst.fill(NO_ROW);
         let mut kept = 0;
         let mut here = (u64::MAX, 0);
@@ -120,17 +137,22 @@ impl Held {
             kept += 1;
         }
         order.truncate(kept);
-        self.room = Held::room(n, kept);
+        self.order = order;
+    }
+
+    /// Keeps the best `n` rows of each key, sorted; `scratch` is memory for them.
+    fn cut_to(&mut self, n: usize, layout: &TopRowLayout, scratch: &mut Held) {
+        self.choose(n, layout, &mut scratch.prefixes);
+        self.room = Held::room(n, self.order.len());
         scratch.words.clear();
         scratch.texts.truncate(0);
-        for &row in &order {
+        for &row in &self.order {
             let start = scratch.words.len();
             scratch.words.extend_from_slice(self.row(layout, row as usize));
             layout.move_texts(&mut scratch.words[start..], &self.texts, &mut scratch.texts);
         }
         std::mem::swap(&mut self.words, &mut scratch.words);
         std::mem::swap(&mut self.texts, &mut scratch.texts);
-        self.order = order;
     }
 
     /// Lets go of the texts of rows that are not among the best; says whether that made room. Done
@@ -174,13 +196,14 @@ impl Held {
 }
 
 impl Top {
-    /// The best `n` rows by `by`, of each key where there are any.
+    /// The best `n` rows by `by`, of each key where there are any. `columns`: what is held of a
+    /// row, with the position that each has in `schema`; other columns come out absent.
     pub(crate) fn new(
         n: u64,
         by: Vec<(Val, Type, Order)>,
         windowed: bool,
         per: Option<PerKey>,
-        columns: Vec<Src>,
+        columns: Vec<(Src, usize)>,
         schema: Schema,
     ) -> Top {
         Top {
@@ -282,9 +305,9 @@ impl Top {
             }
             self.evicted += keys.refused();
         }
-        held.cut_to(self.n, &self.layout, &mut self.scratch);
-        for chunk in held.words.chunks(BATCH * self.layout.words) {
-            self.fill(chunk, &held.texts);
+        held.choose(self.n, &self.layout, &mut self.scratch.prefixes);
+        for chosen in held.order.chunks(BATCH) {
+            self.fill(&held, chosen);
             out(&self.rows);
         }
         if self.spare.len() < SPARE_GROUPS {
@@ -294,16 +317,17 @@ impl Top {
     }
 
     /// Makes rows of held ones.
-    fn fill(&mut self, held: &[u64], texts: &Arena) {
+    fn fill(&mut self, held: &Held, chosen: &[u32]) {
         let Top { layout, rows, .. } = self;
-        let n = held.len() / layout.words;
+        let n = chosen.len();
+        let held_rows = || chosen.iter().map(|&row| held.row(layout, row as usize));
         rows.len = n;
         rows.arena.truncate(0);
         rows.order.clear();
         rows.order.extend((self.emitted..).take(n));
         self.emitted += n as u64;
         let mut at = layout.key_words;
-        put(held, layout.words, at, 1, &mut rows.time);
+        put(held_rows(), at, 1, &mut rows.time);
         let time = &rows.time;
         rows.clock.clear();
         rows.clock.extend((0..n).map(|i| match time.present.has(i) {
@@ -311,12 +335,13 @@ impl Top {
             false => 0,
         }));
         at += 2;
-        for (cell, column) in layout.columns.iter().zip(&mut rows.columns) {
-            put(held, layout.words, at, cell.words, column);
+        for cell in &layout.columns {
+            let column = &mut rows.columns[cell.at];
+            put(held_rows(), at, cell.words, column);
             if cell.text {
                 let present = column.present;
                 let handles = column.word_mut();
-                present.each(|i| handles[i] = rows.arena.put(texts.get(handles[i])));
+                present.each(|i| handles[i] = rows.arena.put(held.texts.get(handles[i])));
             }
             at += 1 + cell.words;
         }
@@ -370,9 +395,9 @@ impl End for Top {
 }
 
 /// Makes a column of the cells that start at word `at` of each row.
-fn put(rows: &[u64], stride: usize, at: usize, words: usize, column: &mut Column) {
+fn put<'a>(rows: impl Iterator<Item = &'a [u64]>, at: usize, words: usize, column: &mut Column) {
     column.present = Bits::NONE;
-    for (i, row) in rows.chunks_exact(stride).enumerate() {
+    for (i, row) in rows.enumerate() {
         if row[at] == 1 {
             let high = if words == 2 { row[at + 2] } else { 0 };
             column.set_raw(i, (high as u128) << 64 | row[at + 1] as u128);

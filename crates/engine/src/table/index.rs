@@ -466,6 +466,19 @@ impl Index {
         }
     }
 
+    /// Becomes a copy of another index.
+    pub(super) fn copy_from(&mut self, other: &Index) {
+        let Index { slots, used, moving, key, run_max, crowded } = other;
+        if self.slots.words.len() == slots.words.len() {
+            self.slots.words.copy_from_slice(&slots.words);
+            self.slots.size = slots.size;
+        } else {
+            self.slots = slots.clone();
+        }
+        self.moving.clone_from(moving);
+        (self.used, self.key, self.run_max, self.crowded) = (*used, *key, *run_max, *crowded);
+    }
+
     /// Forgets all rows; keeps the memory, unless far less of it would do.
     pub fn clear(&mut self) {
         let size = self.slots.size;

@@ -109,6 +109,15 @@ impl Table {
         self.rows.clear();
     }
 
+    /// Becomes a copy of a table of rows of the same width, but for how many there may be.
+    pub(crate) fn copy_from(&mut self, other: &Table) {
+        let limit = self.limit();
+        self.touched = self.touched.max(self.rows.len());
+        self.rows.clear();
+        self.rows.extend(other.rows.len(), limit).copy_from_slice(&other.rows);
+        self.index.copy_from(&other.index);
+    }
+
     /// Finds or makes the row of each key. New rows start with the cells of `fresh`; their numbers
     /// follow one another. Keys that are new when the table is full get [`NO_ROW`]; returns how
     /// many did. Keys that were hashed with another key than the table's are hashed again.
@@ -380,6 +389,29 @@ mod tests {
         let mut out = [0; BATCH];
         assert_eq!(table.lookup(&mut keys(&[[1, 0], [2, 0], [3, 0], [1, 0]]), &[0], &mut out), 1);
         assert_eq!(out[..4], [0, 1, NO_ROW, 0]);
+    }
+
+    #[test]
+    fn a_copy_goes_on_by_itself() {
+        for rows in [0u64, 1, 300, 5_000] {
+            let (mut one, mut out) = (Table::new(2, 1, u64::MAX, HashKey::random()), [0; BATCH]);
+            let key = |i: u64| [i, i << 40];
+            for i in 0..rows {
+                one.lookup(&mut keys(&[key(i)]), &[i], &mut out);
+            }
+            let mut copy = Table::new(2, 1, u64::MAX, HashKey::random());
+            copy.lookup(&mut keys(&[[7, 7]]), &[9], &mut out);
+            copy.copy_from(&one);
+            assert_eq!(copy.rows(), one.rows());
+            for i in (0..rows + 10).rev() {
+                let is_new = i >= rows;
+                let next = copy.len() as u32;
+                copy.lookup(&mut keys(&[key(i)]), &[i], &mut out);
+                assert_eq!(out[0], if is_new { next } else { i as u32 });
+                assert_eq!(copy.row(out[0])[..3], [i, i << 40, i]);
+            }
+            assert_eq!(one.len() as u64, rows);
+        }
     }
 
     proptest! {

@@ -1,8 +1,9 @@
-//! What stages read of packets, and what rows carry of packets for stages to come.
+//! What stages read of packets and of columns, and what rows carry of packets for stages to come.
 
+use super::plan::{Node, Work};
 use crate::expr::{Expr, ExprKind};
 use crate::rows::{Parts, SampleBy};
-use crate::stage::Stage;
+use crate::stage::{Stage, Summarize};
 use std::collections::BTreeSet;
 use weir_packet::fields::FieldId;
 
@@ -30,6 +31,41 @@ pub fn fields_read(stages: &[Stage]) -> Vec<FieldId> {
     found
 }
 
+/// The columns of the rows that come to the first of these nodes which they read at most, by
+/// position; `None` where rows may go on with all of their columns.
+pub fn columns_read(nodes: &[Node]) -> Option<BTreeSet<usize>> {
+    let mut read = BTreeSet::new();
+    let mut note = |e: &Expr| {
+        e.visit(&mut |e| {
+            if let ExprKind::Column(at) = e.kind {
+                read.insert(at);
+            }
+        });
+    };
+    for node in nodes {
+        match &node.work {
+            Work::Partial(s) | Work::Stage(Stage::Summarize(s)) => {
+                s.for_each_expr(&mut note);
+                return Some(read);
+            }
+            Work::Stage(stage @ (Stage::Project { .. } | Stage::Reshape { .. })) => {
+                stage.for_each_expr(&mut note);
+                return Some(read);
+            }
+            // Each column keeps its position.
+            Work::Stage(
+                stage @ (Stage::Where(_)
+                | Stage::Extend { .. }
+                | Stage::Scan(_)
+                | Stage::Distinct(_)
+                | Stage::AnalyzeTcp(_)),
+            ) => stage.for_each_expr(&mut note),
+            Work::Stage(_) | Work::Final(_) => return None,
+        }
+    }
+    None
+}
+
 /// What the stages of a pipeline over packets from `at` on still read of packets: what rows carry
 /// that leave the batch of packets there.
 pub fn carried(stages: &[Stage], at: usize) -> Carry {
@@ -41,6 +77,18 @@ pub fn carried(stages: &[Stage], at: usize) -> Carry {
     let until = rest.iter().position(drops).map_or(rest.len(), |i| i + 1);
     let frame = rest[..until].iter().any(|s| matches!(s, Stage::Ends(_)));
     Carry { fields: fields_read(&rest[..until]), frame }
+}
+
+impl Summarize {
+    /// Calls `f` on each expression of it.
+    fn for_each_expr(&self, f: &mut dyn FnMut(&Expr)) {
+        self.keys.iter().for_each(|(_, e)| f(e));
+        self.until.iter().for_each(&mut *f);
+        self.aggs.iter().for_each(|a| {
+            a.arg.iter().for_each(&mut *f);
+            a.cond.iter().for_each(&mut *f);
+        });
+    }
 }
 
 impl Stage {
@@ -57,14 +105,7 @@ impl Stage {
             Stage::Project { columns } | Stage::Reshape { columns, .. } => {
                 columns.iter().for_each(|(_, e)| f(e));
             }
-            Stage::Summarize(s) => {
-                s.keys.iter().for_each(|(_, e)| f(e));
-                s.until.iter().for_each(&mut *f);
-                s.aggs.iter().for_each(|a| {
-                    a.arg.iter().for_each(&mut *f);
-                    a.cond.iter().for_each(&mut *f);
-                });
-            }
+            Stage::Summarize(s) => s.for_each_expr(f),
             Stage::Scan(s) => {
                 s.keys.iter().for_each(&mut *f);
                 s.states.iter().for_each(|s| {

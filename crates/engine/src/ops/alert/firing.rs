@@ -49,6 +49,12 @@ struct Slot {
 }
 
 impl FiringKeys {
+    /// Bytes that each key takes, beside its own bytes and what its row says: a slot, and entries
+    /// in an index that is half full and in a heap.
+    pub(super) const EACH: usize = size_of::<Option<Slot>>()
+        + 2 * (size_of::<(Box<[u8]>, u32)>() + 1)
+        + size_of::<Reverse<(i64, u64, u32)>>();
+
     /// How many fire.
     pub(super) fn len(&self) -> usize {
         self.index.len()

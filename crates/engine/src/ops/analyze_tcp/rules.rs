@@ -6,14 +6,9 @@
 
 use super::findings::{ACK_RTT, CLIENT_RTT, Finding, INITIAL_RTT, SERVER_RTT, Symptom, TSVAL_RTT};
 use super::segment::{Segment, after};
-use super::side::{HalfConnection, Latest, WORDS as HALF};
-use super::timed::{self, Timed};
-
-/// Words that both directions share.
-const SHARED_WORDS: usize = 3;
-
-/// Words that a connection takes.
-pub(crate) const WORDS: usize = 2 * HALF + SHARED_WORDS + 2 * timed::WORDS;
+use super::side::{HalfConnection, Latest, STAMP_WORDS, Stamps};
+use super::timed::Timed;
+use super::tracked::{Parts, Tracked};
 
 /// A fast retransmission comes so soon after the acknowledgment that asks for it: 20 ms.
 const FAST_NS: i64 = 20_000_000;
@@ -36,23 +31,25 @@ struct Connection {
     initial_rtt: Option<i64>,
 }
 
-/// What a segment is; the connection's words are taken to be what they are after it.
-pub(crate) fn analyze(words: &mut [u64; WORDS], fresh: bool, s: &Segment) -> Finding {
+/// What a segment is; the connection's words, those of `tracked`, are taken to be what they are
+/// after it.
+pub(crate) fn analyze(words: &mut [u64], tracked: Tracked, fresh: bool, s: &Segment) -> Finding {
     if fresh {
-        clear(words);
+        clear(words, tracked);
     }
     let mut found = Finding::default();
     let [a, b] = sides(s.forward);
-    let mut c = load(words, a, b);
+    let mut c = load(&tracked.parts(words), a, b);
     if begins_anew(&c.this, s) {
-        clear(words);
-        c = load(words, a, b);
+        clear(words, tracked);
+        c = Connection::default();
         found.mark(Symptom::ReusedPorts);
     }
+    let mut parts = tracked.parts(words);
     let is_new = c.this.window.is_none();
     if answers_anew(&c.this, s) {
         c.this = HalfConnection::default();
-        words[2 * HALF + 2] &= !(0xff << (8 * a));
+        parts.shared[2] &= !(0xff << (8 * a) | STAMPS_SEEN << (STAMPS + 2 * a));
         found.mark(Symptom::ReusedPorts);
     }
     if is_new {
@@ -63,10 +60,9 @@ pub(crate) fn analyze(words: &mut [u64; WORDS], fresh: bool, s: &Segment) -> Fin
     }
     c.begin(s);
     c.look(s, &mut found);
-    let (shared, timed) = words[2 * HALF..].split_at_mut(SHARED_WORDS);
-    c.time(s, &mut found, Lists { words: timed, lens: &mut shared[2], this: a, other: b });
+    c.time(s, &mut found, &mut parts, [a, b]);
     c.remember(s, &mut found);
-    store(words, a, b, &c);
+    store(&mut parts, a, b, &c);
     found
 }
 
@@ -76,37 +72,39 @@ fn sides(forward: bool) -> [usize; 2] {
 }
 
 /// A connection of which nothing is known.
-fn clear(words: &mut [u64]) {
+fn clear(words: &mut [u64], tracked: Tracked) {
     words.fill(0);
-    for side in [0, 1] {
-        HalfConnection::default().store(side_mut(words, side));
+    for side in tracked.parts(words).sides {
+        HalfConnection::default().store(side);
     }
 }
 
-fn side_mut(words: &mut [u64], side: usize) -> &mut [u64; HALF] {
-    (&mut words[side * HALF..][..HALF]).try_into().expect("so many words")
-}
-
-/// Bits of the third shared word, below which stand the numbers of timed segments.
+/// Bits of the third shared word, below which stand the numbers of timed segments; above, two for
+/// the time stamps of each side.
 const SYN_SEEN: u64 = 1 << 32;
 const INITIAL_SEEN: u64 = 1 << 33;
+const STAMPS: usize = 34;
+const STAMPS_SEEN: u64 = 3;
 
-fn load(words: &mut [u64], this: usize, other: usize) -> Connection {
-    let side = |words: &mut [u64], n| HalfConnection::load(side_mut(words, n));
-    let (this, other) = (side(words, this), side(words, other));
-    let shared = &words[2 * HALF..];
+fn load(parts: &Parts<'_>, this: usize, other: usize) -> Connection {
+    let (sides, shared) = (&parts.sides, &parts.shared);
     let at = |i: usize, bit: u64| (shared[2] & bit != 0).then_some(shared[i] as i64);
-    Connection { this, other, syn_time: at(0, SYN_SEEN), initial_rtt: at(1, INITIAL_SEEN) }
+    Connection {
+        this: HalfConnection::load(&*sides[this]),
+        other: HalfConnection::load(&*sides[other]),
+        syn_time: at(0, SYN_SEEN),
+        initial_rtt: at(1, INITIAL_SEEN),
+    }
 }
 
-fn store(words: &mut [u64], this: usize, other: usize, c: &Connection) {
-    c.this.store(side_mut(words, this));
-    c.other.store(side_mut(words, other));
-    let shared = &mut words[2 * HALF..];
+fn store(parts: &mut Parts<'_>, this: usize, other: usize, c: &Connection) {
+    let Parts { sides, shared, .. } = parts;
+    c.this.store(sides[this]);
+    c.other.store(sides[other]);
     shared[0] = c.syn_time.unwrap_or(0) as u64;
     shared[1] = c.initial_rtt.unwrap_or(0) as u64;
     let bit = |on: bool, bit: u64| if on { bit } else { 0 };
-    shared[2] = shared[2] & 0xffff
+    shared[2] = shared[2] & !(SYN_SEEN | INITIAL_SEEN)
         | bit(c.syn_time.is_some(), SYN_SEEN)
         | bit(c.initial_rtt.is_some(), INITIAL_SEEN);
 }
@@ -122,25 +120,27 @@ fn answers_anew(this: &HalfConnection, s: &Segment) -> bool {
     s.syn() && s.ack() && this.base.is_some_and(|base| base != s.seq)
 }
 
-/// The segments that are timed, of both directions.
-struct Lists<'a> {
-    words: &'a mut [u64],
-    /// How many they are: a byte for each.
-    lens: &'a mut u64,
-    this: usize,
-    other: usize,
+/// Does something with the timed segments of a direction; `lens` has a byte for the number of each.
+fn timed<T>(words: &mut [u64], lens: &mut u64, side: usize, f: impl FnOnce(Timed<'_>) -> T) -> T {
+    let shift = 8 * side;
+    let mut len = (*lens >> shift) as u8;
+    let out = f(Timed::new(words, &mut len));
+    *lens = *lens & !(0xff << shift) | u64::from(len) << shift;
+    out
 }
 
-impl Lists<'_> {
-    /// Does something with the list of a direction.
-    fn with<T>(&mut self, side: usize, f: impl FnOnce(Timed<'_>) -> T) -> T {
-        let shift = 8 * side;
-        let mut len = (*self.lens >> shift) as u8;
-        let words = &mut self.words[side * timed::WORDS..][..timed::WORDS];
-        let out = f(Timed::new(words, &mut len));
-        *self.lens = *self.lens & !(0xff << shift) | u64::from(len) << shift;
-        out
-    }
+/// Does something with the time stamps of a direction; `seen` has two bits for each.
+fn stamps<T>(
+    words: &mut [u64; STAMP_WORDS],
+    seen: &mut u64,
+    side: usize,
+    f: impl FnOnce(&mut Stamps) -> T,
+) -> T {
+    let shift = STAMPS + 2 * side;
+    let mut stamps = Stamps::load(words, *seen >> shift);
+    let out = f(&mut stamps);
+    *seen = *seen & !(STAMPS_SEEN << shift) | stamps.store(words) << shift;
+    out
 }
 
 impl Connection {
@@ -258,26 +258,37 @@ impl Connection {
         }
     }
 
-    /// Round-trip times.
-    fn time(&mut self, s: &Segment, found: &mut Finding, mut lists: Lists<'_>) {
+    /// Round-trip times; `a` is the side of the segment at hand, `b` the other one.
+    fn time(
+        &mut self,
+        s: &Segment,
+        found: &mut Finding,
+        parts: &mut Parts<'_>,
+        [a, b]: [usize; 2],
+    ) {
+        let Parts { shared: [.., bits], segments, stamps: all_stamps, .. } = parts;
         let since = |then: i64| s.time.checked_sub(then).filter(|&rtt| rtt >= 0);
         if let Some(ack) = s.acknowledges() {
-            let rtt = lists.with(lists.other, |mut timed| timed.acknowledged(ack)).and_then(since);
-            found.rtts[ACK_RTT] = rtt;
-            let of_syn =
-                self.other.saw_syn && self.other.base.map(|b| b.wrapping_add(1)) == Some(ack);
+            if let Some(segments) = segments {
+                let sent = timed(segments[b], bits, b, |mut timed| timed.acknowledged(ack));
+                found.rtts[ACK_RTT] = sent.and_then(since);
+            }
+            let (of_syn, sent) = self.other.is_acknowledged(ack);
             if of_syn && s.syn() {
-                found.rtts[SERVER_RTT] = rtt;
+                found.rtts[SERVER_RTT] = sent.and_then(since);
             } else if of_syn && self.this.saw_syn {
-                found.rtts[CLIENT_RTT] = rtt;
+                found.rtts[CLIENT_RTT] = sent.and_then(since);
             }
         }
         if s.takes_room() && !found.has(Symptom::ZeroWindowProbe) {
             let is_new = self.this.next.is_none_or(|next| !after(next, s.seq));
-            lists.with(lists.this, |mut timed| match is_new {
-                true => timed.sent(s.end(), s.time),
-                false => timed.sent_again(s.seq),
-            });
+            self.this.sends(s, is_new);
+            if let Some(segments) = segments {
+                timed(segments[a], bits, a, |mut timed| match is_new {
+                    true => timed.sent(s.end(), s.time),
+                    false => timed.sent_again(s.seq),
+                });
+            }
         }
         if s.syn() && !s.ack() {
             self.syn_time = Some(s.time);
@@ -285,31 +296,10 @@ impl Connection {
             self.initial_rtt = self.syn_time.and_then(since);
         }
         found.rtts[INITIAL_RTT] = self.initial_rtt;
-        found.rtts[TSVAL_RTT] = self.echo(s).and_then(since);
-        self.stamp(s);
-    }
-
-    /// When the time stamp was sent whose first echo this is.
-    fn echo(&mut self, s: &Segment) -> Option<i64> {
-        let echo = s.tsecr.filter(|_| s.ack())?;
-        let pending = self.other.pending_tsval?;
-        if after(pending, echo) {
-            return None;
-        }
-        // A later one was echoed: that of the one before was not captured.
-        self.other.pending_tsval = None;
-        (pending == echo).then_some(self.other.tsval_time)
-    }
-
-    /// Waits for the echo of a time stamp: a new one, of a segment that is answered.
-    fn stamp(&mut self, s: &Segment) {
-        let Some(tsval) = s.tsval.filter(|_| s.len > 0 || s.syn()) else { return };
-        if self.this.newest_tsval.is_some_and(|newest| !after(tsval, newest)) {
-            return;
-        }
-        self.this.newest_tsval = Some(tsval);
-        if self.this.pending_tsval.is_none() {
-            (self.this.pending_tsval, self.this.tsval_time) = (Some(tsval), s.time);
+        if let Some(words) = all_stamps {
+            let sent = stamps(words[b], bits, b, |theirs| theirs.echoed(s));
+            found.rtts[TSVAL_RTT] = sent.and_then(since);
+            stamps(words[a], bits, a, |mine| mine.sends(s));
         }
     }
 

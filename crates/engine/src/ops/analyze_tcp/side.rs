@@ -1,9 +1,12 @@
 //! What is remembered of one direction of a connection.
 
-use super::segment::Segment;
+use super::segment::{Segment, after};
 
 /// Words that a side takes.
-pub(super) const WORDS: usize = 7;
+pub(super) const WORDS: usize = 6;
+
+/// Words that its time stamps take.
+pub(super) const STAMP_WORDS: usize = 2;
 
 /// One direction: what its sender has shown.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -28,16 +31,24 @@ pub(super) struct HalfConnection {
     /// SYN.
     pub(super) base: Option<u32>,
     pub(super) saw_syn: bool,
+    /// When that was sent, or whatever else takes the number after it, until it is acknowledged or
+    /// sent again.
+    pub(super) opening: Option<i64>,
     /// What the latest segment was.
     pub(super) latest: Latest,
     /// Whether something was lost since the other side's latest acknowledgment, so that what is in
     /// flight is not known.
     pub(super) in_doubt: bool,
-    /// The largest time stamp.
-    pub(super) newest_tsval: Option<u32>,
-    /// A time stamp whose echo is waited for, and when it was sent.
-    pub(super) pending_tsval: Option<u32>,
-    pub(super) tsval_time: i64,
+}
+
+/// The time stamps of one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Stamps {
+    /// The largest.
+    pub(super) newest: Option<u32>,
+    /// One whose echo is waited for, and when it was sent.
+    pub(super) pending: Option<u32>,
+    pub(super) sent: i64,
 }
 
 /// How windows are scaled.
@@ -78,7 +89,7 @@ const OFF: u64 = 0xfe;
 impl HalfConnection {
     #[inline(always)]
     pub(super) fn load(words: &[u64; WORDS]) -> HalfConnection {
-        let more = words[3];
+        let more = words[2];
         let flag = |bit: u32| more >> (FLAGS + bit) & 1 == 1;
         let high = |word: u64, bit: u32| flag(bit).then_some((word >> 32) as u32);
         let low = |word: u64, bit: u32| flag(bit).then_some(word as u32);
@@ -97,18 +108,16 @@ impl HalfConnection {
             contiguous: low(words[0], 1),
             acked: high(words[1], 2),
             base: low(words[1], 3),
-            newest_tsval: high(words[2], 4),
-            pending_tsval: low(words[2], 5),
-            window: flag(6).then_some((more >> WINDOW) as u16),
+            window: flag(5).then_some((more >> WINDOW) as u16),
             duplicates: (more >> DUPLICATES) as u16,
             scale,
             latest,
-            of_syn: flag(7),
-            saw_syn: flag(8),
-            in_doubt: flag(9),
-            next_time: words[4] as i64,
-            last_time: words[5] as i64,
-            tsval_time: words[6] as i64,
+            of_syn: flag(6),
+            saw_syn: flag(7),
+            in_doubt: flag(8),
+            next_time: words[3] as i64,
+            last_time: words[4] as i64,
+            opening: flag(4).then_some(words[5] as i64),
         }
     }
 
@@ -122,8 +131,7 @@ impl HalfConnection {
             self.contiguous.is_some(),
             self.acked.is_some(),
             self.base.is_some(),
-            self.newest_tsval.is_some(),
-            self.pending_tsval.is_some(),
+            self.opening.is_some(),
             self.window.is_some(),
             self.of_syn,
             self.saw_syn,
@@ -137,15 +145,41 @@ impl HalfConnection {
         };
         words[0] = pair(self.next, self.contiguous);
         words[1] = pair(self.acked, self.base);
-        words[2] = pair(self.newest_tsval, self.pending_tsval);
-        words[3] = u64::from(self.window.unwrap_or(0)) << WINDOW
+        words[2] = u64::from(self.window.unwrap_or(0)) << WINDOW
             | u64::from(self.duplicates) << DUPLICATES
             | scale << SCALE
             | (self.latest as u64) << LATEST
             | flags << FLAGS;
-        words[4] = self.next_time as u64;
-        words[5] = self.last_time as u64;
-        words[6] = self.tsval_time as u64;
+        words[3] = self.next_time as u64;
+        words[4] = self.last_time as u64;
+        words[5] = self.opening.unwrap_or(0) as u64;
+    }
+
+    /// The end of a SYN at the first sequence number, if that is known.
+    fn opening_end(&self) -> Option<u32> {
+        self.base.map(|base| base.wrapping_add(1))
+    }
+
+    /// Takes note of a segment that this side sends, which takes sequence numbers; `is_new`: beyond
+    /// all others.
+    #[inline(always)]
+    pub(super) fn sends(&mut self, s: &Segment, is_new: bool) {
+        let end = self.opening_end();
+        if is_new && end == Some(s.end()) {
+            self.opening = Some(s.time);
+        } else if !is_new && end.is_some_and(|end| after(end, s.seq)) {
+            // Nobody knows which of the two an acknowledgment answers.
+            self.opening = None;
+        }
+    }
+
+    /// Takes note of what the other side acknowledges: whether that is the SYN of this one, and
+    /// when it was sent, if that is known.
+    #[inline(always)]
+    pub(super) fn is_acknowledged(&mut self, ack: u32) -> (bool, Option<i64>) {
+        let Some(end) = self.opening_end() else { return (false, None) };
+        let sent = if after(end, ack) { None } else { self.opening.take() };
+        (self.saw_syn && end == ack, sent.filter(|_| end == ack))
     }
 
     /// Learns of a SYN of this side how windows are scaled: only if both sides say how (RFC 7323,
@@ -166,6 +200,50 @@ impl HalfConnection {
             Scale::By(bits) if !self.of_syn => Some(window << bits),
             Scale::Off | Scale::By(_) => Some(window),
         }
+    }
+}
+
+impl Stamps {
+    /// Takes them out of their words; `seen`: two bits that say which of them are there.
+    #[inline(always)]
+    pub(super) fn load(&[both, sent]: &[u64; STAMP_WORDS], seen: u64) -> Stamps {
+        Stamps {
+            newest: (seen & 1 != 0).then_some((both >> 32) as u32),
+            pending: (seen & 2 != 0).then_some(both as u32),
+            sent: sent as i64,
+        }
+    }
+
+    /// When the time stamp was sent whose first echo this segment is.
+    pub(super) fn echoed(&mut self, s: &Segment) -> Option<i64> {
+        let echo = s.tsecr.filter(|_| s.ack())?;
+        let pending = self.pending?;
+        if after(pending, echo) {
+            return None;
+        }
+        // A later one was echoed: that of the one before was not captured.
+        self.pending = None;
+        (pending == echo).then_some(self.sent)
+    }
+
+    /// Waits for the echo of this segment's time stamp: a new one, of a segment that is answered.
+    pub(super) fn sends(&mut self, s: &Segment) {
+        let Some(stamp) = s.tsval.filter(|_| s.len > 0 || s.syn()) else { return };
+        if self.newest.is_some_and(|newest| !after(stamp, newest)) {
+            return;
+        }
+        self.newest = Some(stamp);
+        if self.pending.is_none() {
+            (self.pending, self.sent) = (Some(stamp), s.time);
+        }
+    }
+
+    /// Puts them into their words; returns which of them are there.
+    #[inline(always)]
+    pub(super) fn store(&self, words: &mut [u64; STAMP_WORDS]) -> u64 {
+        let [newest, pending] = [self.newest, self.pending].map(|n| u64::from(n.unwrap_or(0)));
+        *words = [newest << 32 | pending, self.sent as u64];
+        u64::from(self.newest.is_some()) | u64::from(self.pending.is_some()) << 1
     }
 }
 
@@ -194,12 +272,14 @@ mod tests {
                 saw_syn: on,
                 latest: [Latest::Other, Latest::KeepAlive, Latest::ZeroWindowProbe][i % 3],
                 in_doubt: !on,
-                newest_tsval: edge,
-                pending_tsval: other,
-                tsval_time: i64::MAX,
+                opening: [None, Some(i64::MIN), Some(0), Some(i64::MAX)][i % 4],
             };
             side.store(&mut words);
             assert_eq!(HalfConnection::load(&words), side);
+            let (mut words, stamps) =
+                ([u64::MAX; STAMP_WORDS], Stamps { newest: edge, pending: other, sent: i64::MIN });
+            let seen = stamps.store(&mut words);
+            assert_eq!(Stamps::load(&words, seen), stamps);
         }
         HalfConnection::default().store(&mut words);
         assert_eq!(HalfConnection::load(&words), HalfConnection::default());

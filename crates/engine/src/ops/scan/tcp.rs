@@ -3,7 +3,7 @@
 
 use super::store::{HEAD, META, MODE_BITS, Store, TakeTerms};
 use crate::expr::{Src, Val};
-use crate::ops::analyze_tcp::{Finding, RTTS, Segment, WORDS, analyze};
+use crate::ops::analyze_tcp::{Finding, RTTS, Segment, Tracked, analyze};
 use crate::ops::operator::Batch;
 use std::ops::Range;
 use weir_packet::bits::Bits;
@@ -23,14 +23,23 @@ const WSCALE: usize = 6;
 const TSVAL: usize = 7;
 const TSECR: usize = 8;
 
+/// Columns that are true or false; the two after them are numbers, the others times.
+const FLAG_COLUMNS: usize = weir_plan::analyze::TCP_COLUMNS.len() - 2 - RTTS;
+
+/// Where among the columns stand those that take more state than others.
+const ACK_RTT: usize = FLAG_COLUMNS + 2;
+const TSVAL_RTT: usize = ACK_RTT + 4;
+
 /// The bit of `tcp.flags` that says SYN.
 const SYN: u64 = 2;
 
 /// A scan that follows connections.
 pub(super) struct Connections {
     inputs: Vec<Val>,
-    /// Registers of the columns that it makes, in the order of the plan.
-    outputs: Vec<usize>,
+    /// Registers of the columns that it makes, in the order of the plan; `None` for those that
+    /// nobody reads.
+    outputs: Vec<Option<usize>>,
+    tracked: Tracked,
     work: Box<Work>,
 }
 
@@ -40,15 +49,19 @@ struct Work {
     findings: [Finding; BATCH],
 }
 
-/// Words of a table row that hold a connection.
-pub(super) const STATE_WORDS: usize = WORDS;
-
 impl Connections {
-    pub(super) fn new(inputs: Vec<Val>, outputs: Vec<usize>) -> Connections {
+    pub(super) fn new(inputs: Vec<Val>, outputs: Vec<Option<usize>>) -> Connections {
         assert_eq!(inputs.len(), INPUTS, "one for each field that is read");
+        let is_read = |column: usize| outputs[column].is_some();
+        let tracked = Tracked { stamps: is_read(TSVAL_RTT), segments: is_read(ACK_RTT) };
         let work =
             Work { segments: [Segment::default(); BATCH], findings: [Finding::default(); BATCH] };
-        Connections { inputs, outputs, work: Box::new(work) }
+        Connections { inputs, outputs, tracked, work: Box::new(work) }
+    }
+
+    /// What of a connection the words of a table row hold.
+    pub(super) fn tracked(&self) -> Tracked {
+        self.tracked
     }
 
     /// The rows that are whole segments: those with all that each segment has.
@@ -66,8 +79,14 @@ impl Connections {
         // Only a SYN says how windows are scaled.
         let syns = Bits::from_fn(batch.ctx.n, |i| flags[i] & SYN != 0).and(rows);
         let mut srcs = [Src::Slot(0); INPUTS];
+        let stamped = if self.tracked.stamps { rows } else { Bits::NONE };
         for (n, (src, input)) in srcs.iter_mut().zip(&self.inputs).enumerate() {
-            *src = batch.ctx.value(input, if n == WSCALE { syns } else { rows });
+            let rows = match n {
+                WSCALE => syns,
+                TSVAL | TSECR => stamped,
+                _ => rows,
+            };
+            *src = batch.ctx.value(input, rows);
         }
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
         let column = |input: usize| batch.ctx.column(srcs[input]);
@@ -80,8 +99,8 @@ impl Connections {
         let forward = column(FORWARD).truth;
         let [seq, ackno, flags, window, len] =
             [SEQ, ACKNO, FLAGS, WINDOW, LEN].map(|input| column(input).word());
-        let (wscale, tsval) = (option(WSCALE, syns), option(TSVAL, rows));
-        let tsecr = option(TSECR, rows);
+        let (wscale, tsval) = (option(WSCALE, syns), option(TSVAL, stamped));
+        let tsecr = option(TSECR, stamped);
         let segments = &mut self.work.segments;
         rows.each(|i| {
             segments[i] = Segment {
@@ -107,20 +126,18 @@ impl Connections {
         these: Range<usize>,
     ) -> usize {
         let Work { segments, findings } = &mut *self.work;
-        let first = terms.first << MODE_BITS;
+        let (first, tracked) = (terms.first << MODE_BITS, self.tracked);
         store.find_or_add(terms, these, |i, found| {
             found.cells[META] = first + ((i as u64) << MODE_BITS);
-            let words = &mut found.cells[HEAD..][..WORDS];
-            let words = words.try_into().expect("so many words");
-            findings[i] = analyze(words, found.fresh, &segments[i]);
+            let words = &mut found.cells[HEAD..][..tracked.words()];
+            findings[i] = analyze(words, tracked, found.fresh, &segments[i]);
         })
     }
 
     /// Writes what was found.
     pub(super) fn end(&self, batch: &mut Batch<'_>, rows: Bits) {
         let findings = &self.work.findings;
-        let flags = self.outputs.len() - 2 - RTTS;
-        let (flags, others) = self.outputs.split_at(flags);
+        let (flags, others) = self.outputs.split_at(FLAG_COLUMNS);
         let (mut any, mut present) = (0, [Bits::NONE; 2 + RTTS]);
         rows.each(|i| {
             let f = &findings[i];
@@ -133,19 +150,21 @@ impl Connections {
                 there.for_each(|(rows, rtt)| rows.put(i, rtt.is_some()));
             }
         });
-        for (mark, &to) in flags.iter().enumerate() {
-            let column = &mut batch.ctx.regs.columns[to];
+        let columns = &mut batch.ctx.regs.columns;
+        for (mark, to) in flags.iter().enumerate().filter_map(|(mark, to)| Some((mark, (*to)?))) {
+            let column = &mut columns[to];
             (column.present, column.truth) = (rows, Bits::NONE);
             if any >> mark & 1 == 1 {
                 rows.each(|i| column.truth.put(i, findings[i].marks >> mark & 1 == 1));
             }
         }
-        let columns = &mut batch.ctx.regs.columns;
-        let [acks, bytes, rtts @ ..] = &present;
-        write(&mut columns[others[0]], findings, *acks, |f| f.duplicate_ack_num.map(i64::from));
-        write(&mut columns[others[1]], findings, *bytes, |f| f.bytes_in_flight.map(i64::from));
-        for ((rtt, &to), rows) in others[2..].iter().enumerate().zip(rtts) {
-            write(&mut columns[to], findings, *rows, |f| f.rtts[rtt]);
+        for (n, (to, rows)) in others.iter().zip(present).enumerate() {
+            let Some(to) = *to else { continue };
+            write(&mut columns[to], findings, rows, |f| match n {
+                0 => f.duplicate_ack_num.map(i64::from),
+                1 => f.bytes_in_flight.map(i64::from),
+                _ => f.rtts[n - 2],
+            });
         }
     }
 }

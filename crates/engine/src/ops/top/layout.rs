@@ -35,6 +35,8 @@ impl By {
 /// A column to emit.
 pub(super) struct Cell {
     pub(super) src: Src,
+    /// Its position in the rows that are emitted.
+    pub(super) at: usize,
     pub(super) text: bool,
     /// Words of a value.
     pub(super) words: usize,
@@ -43,17 +45,17 @@ pub(super) struct Cell {
 impl TopRowLayout {
     pub(super) fn new(
         by: Vec<(Val, Type, Order)>,
-        columns: Vec<Src>,
+        columns: Vec<(Src, usize)>,
         schema: &Schema,
     ) -> TopRowLayout {
         let by = by.into_iter().map(|(v, ty, order)| {
             (v, By { class: Class::of(&ty), descending: order == Order::Descending })
         });
         let by: Vec<(Val, By)> = by.collect();
-        let columns = columns.into_iter().zip(&schema.columns).map(|(src, c)| Cell {
-            src,
-            text: Class::of(&c.ty) == Class::Text,
-            words: c.ty.repr().words().max(1),
+        let columns = columns.into_iter().map(|(src, at)| {
+            let ty = &schema.columns[at].ty;
+            let text = Class::of(ty) == Class::Text;
+            Cell { src, at, text, words: ty.repr().words().max(1) }
         });
         let columns: Vec<Cell> = columns.collect();
         let key_words = 1 + by.iter().map(|(_, b)| 1 + b.words()).sum::<usize>() + 1;
@@ -128,6 +130,17 @@ impl TopRowLayout {
             }
             at += 1 + cell.words;
         }
+    }
+
+    /// Whether rows have a [`TopRowLayout::prefix`].
+    pub(super) fn has_prefix(&self) -> bool {
+        self.by.first().is_some_and(|(_, by)| by.class != Class::Text)
+    }
+
+    /// A word that is never larger for a row which comes before another, among rows of one key.
+    pub(super) fn prefix(&self, row: &[u64]) -> u64 {
+        // An absent value comes last.
+        if row[1] == 0 { row[2] } else { u64::MAX }
     }
 
     /// Orders two keys, each with the arena of its texts.
