@@ -829,7 +829,7 @@ fn histograms_under_other_names() {
     check(" | project ts, h = concat(h, g)", "h", None);
     check(" | summarize m = last(h) by ip.src", "m", None);
     check(" | rename sizes = n, n = h", "sizes", None);
-    check(" | scan h = h by ip.src", "h", None);
+    check(" | scan h = h by ip.src => concat(h, g)", "h", None);
 }
 
 #[test]

@@ -340,7 +340,8 @@ fn what_a_probe_cannot_do_is_refused_before_it_begins() {
 /// A merge exports nothing, and says so by the name of the metric.
 #[test]
 fn metrics_of_a_merged_query_are_refused() {
-    let query = "packets | summarize n = count() by ip.src every 1s | metric counter \"hosts\" of n";
+    let query =
+        "packets | summarize n = count() by ip.src every 1s | metric counter \"hosts\" of n";
     let why = "weir merge exports no metrics, and the query has `metric` (hosts)";
     fails(&["merge", "-e", query, "--from", "never.wps"], 2, why);
 }
