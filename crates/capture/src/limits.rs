@@ -190,6 +190,10 @@ pub const LOOKBACK_SLACK_NS: i64 = 1_000_000_000;
 /// How far ahead time may go from one batch to the next, unless several in a row agree.
 pub const LOOKBACK_JUMP_NS: u64 = 60_000_000_000;
 
+/// Bytes of kept frames that are copied at once for somebody who looks at them: about as long the
+/// thread that reads a wire may have to wait.
+pub const LOOKBACK_READ_BYTES: usize = 256 << 10;
+
 /// Frames given to the system by one call.
 pub const SEND_AT_ONCE: usize = 64;
 

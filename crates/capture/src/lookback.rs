@@ -15,6 +15,7 @@ mod counts;
 mod error;
 mod file;
 mod options;
+mod reader;
 mod ring;
 mod writer;
 
@@ -22,11 +23,12 @@ pub use asking::{Asking, Wanted};
 pub use counts::{LookbackCounts, Tally};
 pub use error::LookbackError;
 pub use options::{LookbackOptions, WhenFull};
+pub use reader::{HeldFrames, HeldSpan, RingReader};
 
 use crate::limits::{LOOKBACK_JUMP_NS, LOOKBACK_OPEN_MAX, LOOKBACK_SLACK_NS};
 use asking::Waiting;
 use file::{CaptureFile, Missed, is_plain};
-use ring::{FrameRing, Kept};
+use ring::Kept;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -34,10 +36,8 @@ use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
-use weir_packet::interface::{CapturePoint, InterfaceNames};
-use weir_packet::limits::BATCH;
 use weir_packet::read::read_field;
-use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
+use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_packet::walk::{Layers, classify};
 use writer::{FileRequest, Make, Writer, in_folder};
 
@@ -68,6 +68,11 @@ impl<S> Lookback<S> {
     /// Where to ask; `None` where nothing is kept.
     pub fn asking(&self) -> Option<Asking> {
         self.watch.as_ref().map(|watch| watch.asking.clone())
+    }
+
+    /// The frames that are kept, for whoever reads them now and then; `None` where nothing is kept.
+    pub fn held(&self) -> Option<HeldFrames> {
+        self.watch.as_ref().map(|watch| watch.held.clone())
     }
 
     /// What became of what was asked for so far; `None` where nothing is kept.
@@ -108,12 +113,9 @@ impl<S: Source> Source for Lookback<S> {
 /// What looks after files.
 struct Watch {
     options: LookbackOptions,
-    ring: FrameRing,
+    /// The ring. It is locked for each batch; others hold it only to copy a little.
+    held: HeldFrames,
     asking: Asking,
-    /// How frames are read that have no batch of their own.
-    like: FrameBatch,
-    /// What interfaces are called.
-    names: InterfaceNames,
     layers: Layers,
     /// The keys of the open files.
     keys: Vec<Key>,
@@ -178,10 +180,8 @@ impl Watch {
         let tally = Tally::default();
         let (when_full, most) = (options.when_full, options.queue_bytes_max);
         Ok(Watch {
-            ring: FrameRing::new(options.bytes),
+            held: HeldFrames::new(options.bytes),
             asking: Asking::default(),
-            like: FrameBatch::new(),
-            names: InterfaceNames::default(),
             layers: Layers::new(),
             keys: Vec::new(),
             open: Vec::new(),
@@ -194,10 +194,6 @@ impl Watch {
 
     /// Looks after a batch that was just read.
     fn see(&mut self, batch: &FrameBatch) {
-        self.like.headers = batch.headers;
-        if let Some(names) = batch.interface_names().filter(|names| **names != self.names) {
-            self.names = names.clone();
-        }
         self.answer();
         self.now.see(batch);
         if !self.open.is_empty() {
@@ -209,7 +205,12 @@ impl Watch {
     }
 
     /// Keeps the frames of a batch.
-    fn keep(&mut self, batch: &FrameBatch) {
+    fn keep(&self, batch: &FrameBatch) {
+        let mut held = self.held.lock();
+        held.headers = batch.headers;
+        if let Some(names) = batch.interface_names().filter(|names| **names != held.names) {
+            held.names = names.clone();
+        }
         let (memory, link, with_ports) =
             (batch.bytes(), batch.link, !batch.with_ports().is_empty());
         let (times, lens) = (batch.ts().iter(), batch.lens().iter());
@@ -220,7 +221,7 @@ impl Watch {
             let bytes = memory.get(start..end.min(memory.len())).unwrap_or(&[]);
             let ports = if with_ports { batch.ports(i) } else { None };
             let point = batch.capture_point(i);
-            self.ring.push(&Kept { ts, len, link, ports, point, bytes });
+            held.ring.push(&Kept { ts, len, link, ports, point, bytes });
         }
     }
 
@@ -241,32 +242,20 @@ impl Watch {
         }
         let from = new.iter().map(|(wanted, _)| wanted.from).min().unwrap_or(i64::MAX);
         let to = new.iter().map(|(wanted, _)| wanted.to).max().unwrap_or(i64::MIN);
-        // Batches refer to memory that stays as it is, and that of the ring does not.
-        let ring = std::mem::replace(&mut self.ring, FrameRing::new(0));
-        let mut frames = ring.iter().filter(|frame| (from..=to).contains(&frame.ts)).peekable();
-        while let Some(head) = frames.peek() {
-            let link = head.link;
-            let (mut bytes, mut heads) = (Vec::new(), Vec::with_capacity(BATCH));
-            while heads.len() < BATCH
-                && let Some(frame) = frames.next_if(|frame| frame.link == link)
-            {
-                heads.push((bytes.len() as u32, frame));
-                bytes.extend_from_slice(frame.bytes);
+        let held = self.held.clone();
+        let held = held.lock();
+        let mut frames = held.ring.iter().filter(|frame| (from..=to).contains(&frame.ts));
+        let mut next = frames.next();
+        while let Some(head) = next {
+            let mut some = reader::Copied::new(head.link);
+            while let Some(frame) = next.filter(|frame| some.takes(frame)) {
+                some.push(&frame);
+                next = frames.next();
             }
-            let chunk: Chunk = Arc::new(bytes);
             let mut batch = FrameBatch::new();
-            batch.restart(&chunk, 0, link);
-            batch.headers = self.like.headers;
-            let points: Vec<CapturePoint> = heads.iter().map(|(_, frame)| frame.point).collect();
-            for (i, (at, frame)) in heads.into_iter().enumerate() {
-                batch.push(frame.ts, i as u64, at, frame.bytes.len() as u32, frame.len);
-                frame.ports.iter().for_each(|ports| batch.set_ports(i, *ports));
-            }
-            batch.set_capture_points(points.into_iter(), &self.names);
+            some.fill(&mut batch, &held);
             self.put(&batch, first..self.open.len());
         }
-        drop(frames);
-        self.ring = ring;
     }
 
     /// Begins a file.
@@ -276,7 +265,7 @@ impl Watch {
             return self.tally.change(|counts| counts.fail(error));
         }
         let many = self.open.len() >= LOOKBACK_OPEN_MAX;
-        let short = self.ring.forgotten().is_some_and(|ts| ts >= wanted.from);
+        let short = self.held.lock().ring.forgotten().is_some_and(|ts| ts >= wanted.from);
         let room = !many && self.writer.files() < self.options.files_max;
         let request = FileRequest { name: wanted.name.clone(), is_short: short };
         let made = if room { self.writer.make(request) } else { None };

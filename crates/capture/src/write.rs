@@ -15,6 +15,7 @@ mod stoppable;
 mod untouched;
 
 pub use error::WriteError;
+pub use format::to_pcapng;
 pub use made::Made;
 pub use rotate::Rotation;
 pub use stoppable::StoppableWriter;

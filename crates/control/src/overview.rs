@@ -37,6 +37,8 @@ pub struct ShownProgram {
     pub plan: Option<String>,
     /// The stages of each pipeline, as queries write them.
     pub stages: Vec<Vec<String>>,
+    /// What it does.
+    pub program: Arc<Program>,
 }
 
 /// Asks the run for a report, and waits for it at most so long.
@@ -81,6 +83,12 @@ impl Overview {
         Reply { programs: self.programs().iter().map(state).collect(), ..Reply::default() }
     }
 
+    /// The programs in their order, and how many pipelines each has.
+    pub(crate) fn layout(&self) -> Vec<(String, usize)> {
+        let one = |listed: &Listed| (listed.name.clone(), listed.program.pipelines.len());
+        self.programs().iter().map(one).collect()
+    }
+
     /// A program by its name.
     pub(crate) fn program(&self, name: &str) -> Option<ShownProgram> {
         let (source, text, program) = {
@@ -91,7 +99,7 @@ impl Overview {
         let functions = Functions::default();
         let plan = Physical::new(&program, &[]).to_json(functions.signatures()).ok();
         let stages = program.pipelines.iter().map(|one| stages(&program, one)).collect();
-        Some(ShownProgram { source, text, plan, stages })
+        Some(ShownProgram { source, text, plan, stages, program })
     }
 
     pub(crate) fn stats(&self) -> Reply {

@@ -158,6 +158,11 @@ impl Answers {
         self.overview.program(name)
     }
 
+    /// The programs that run, in the order of their pipelines, and how many pipelines each has.
+    pub fn layout(&self) -> Vec<(String, usize)> {
+        self.overview.layout()
+    }
+
     /// Does what a client asks. Several threads may ask at a time.
     pub fn reply(&self, request: Request) -> Reply {
         match request {

@@ -21,6 +21,8 @@ pub(crate) struct Chain {
     /// Where rows come with numbers that others have too.
     pub(crate) numbering: Option<Numbering>,
     pub(crate) undefined: u64,
+    /// Rows that came through each of the operators, counted a batch at a time.
+    pub(crate) passed: Vec<u64>,
 }
 
 /// Gives rows numbers of their own.
@@ -104,8 +106,9 @@ impl Chain {
         let (regs, undefined) = (&mut self.regs, &mut self.undefined);
         let ctx = Ctx { view, regs, n: order.len(), undefined };
         let mut batch = Batch { ctx, time: self.time, order, clock, origin };
-        for op in &mut self.ops {
+        for (op, passed) in self.ops.iter_mut().zip(&mut self.passed) {
             rows = op.push(&mut batch, rows);
+            *passed += rows.count() as u64;
             if rows.is_empty() {
                 return;
             }
@@ -170,6 +173,20 @@ impl Chain {
     /// Whether stages of it hand out frames.
     pub(crate) fn sends_frames(&self) -> bool {
         !self.actions.is_empty()
+    }
+
+    /// Of each stage that its operators are of, the rows that came through.
+    pub(crate) fn flow(&self, came: u64) -> impl Iterator<Item = u64> {
+        let through = move |until: &usize| match until {
+            0 => came,
+            until => self.passed[until - 1],
+        };
+        self.stages.iter().map(through)
+    }
+
+    /// Keys that its operators hold.
+    pub(crate) fn held(&self) -> u64 {
+        self.ops.iter().map(|op| op.held()).sum()
     }
 
     /// Adds what was counted to the ledger.

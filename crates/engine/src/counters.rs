@@ -1,5 +1,6 @@
 //! The ledger: what happened to everything received. It adds up.
 
+use crate::flow::Flows;
 use crate::rows::Sink;
 use std::collections::BTreeMap;
 use weir_packet::egress::{Outlet, Refused};
@@ -56,6 +57,8 @@ pub struct Ledger {
     pub ends: Ends,
     /// Which worker processed how many packets.
     pub shares: Shares,
+    /// What has gone through each stage.
+    pub flows: Flows,
 }
 
 /// How many packets each worker processed. Where packets are spread in several ways, for pipelines
@@ -231,6 +234,7 @@ impl Ledger {
         self.unwritten += other.unwritten;
         self.ends.merge(&other.ends);
         self.shares.merge(&other.shares);
+        self.flows.merge(&other.flows);
     }
 
     /// Takes from the sink which of the rows that it was given did not leave through it.

@@ -17,6 +17,7 @@ pub mod egress;
 pub mod exchange;
 mod expr;
 mod feed;
+pub mod flow;
 pub mod fragments;
 pub mod functions;
 mod inquiry;

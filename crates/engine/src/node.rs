@@ -14,6 +14,7 @@ use crate::rows::Rows;
 use crate::suppress::SuppressionList;
 use crate::view::{Origin, Packets};
 use std::any::Any;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 
@@ -25,6 +26,45 @@ pub(crate) enum NodeInput<'a> {
     Rows { side: usize, rows: &'a Rows },
     /// Groups of a window that has closed, in order of time.
     Groups { start: i64, groups: Groups },
+}
+
+impl NodeInput<'_> {
+    /// How many rows or groups it is.
+    fn len(&self) -> u64 {
+        match self {
+            NodeInput::Packets { rows, .. } => rows.count() as u64,
+            NodeInput::Rows { rows, .. } => rows.len as u64,
+            NodeInput::Groups { groups, .. } => groups.len() as u64,
+        }
+    }
+}
+
+/// A node in its place, and what came to it, counted a batch at a time.
+pub(crate) struct CountedNode {
+    node: Box<dyn Node>,
+    /// Rows or groups.
+    pub(crate) came: u64,
+}
+
+impl CountedNode {
+    /// A node to which nothing has come.
+    pub(crate) fn new(node: Box<dyn Node>) -> CountedNode {
+        CountedNode { node, came: 0 }
+    }
+}
+
+impl Deref for CountedNode {
+    type Target = dyn Node;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.node
+    }
+}
+
+impl DerefMut for CountedNode {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut *self.node
+    }
 }
 
 /// Takes rows or groups, and hands on rows or groups.
@@ -50,6 +90,16 @@ pub(crate) trait Node: Send + Any {
     /// The operators that it runs over rows first, if it evaluates any.
     fn chain(&mut self) -> Option<&mut Chain> {
         None
+    }
+
+    /// The same, to be looked at.
+    fn look_at_chain(&self) -> Option<&Chain> {
+        None
+    }
+
+    /// Keys, groups or rows that it holds.
+    fn held(&self) -> u64 {
+        0
     }
 
     /// Takes over what another node holds, which was compiled of the same stage after the same
@@ -118,7 +168,9 @@ pub(crate) trait Leave {
 
 /// The rest of a pipeline after a node, and where it ends.
 pub(crate) struct Next<'a> {
-    pub(crate) nodes: &'a mut [Box<dyn Node>],
+    pub(crate) nodes: &'a mut [CountedNode],
+    /// Rows or groups that left the pipeline.
+    pub(crate) left: &'a mut u64,
     /// The batch of packets that rows were made of, while it is at hand.
     pub(crate) origin: Option<Origin<'a>>,
     pub(crate) end: &'a mut dyn Leave,
@@ -128,13 +180,16 @@ impl Next<'_> {
     /// Pushes input into the next node, or out of the pipeline.
     pub(crate) fn push(&mut self, input: NodeInput<'_>) {
         let Some((node, nodes)) = self.nodes.split_first_mut() else {
+            *self.left += input.len();
             return match input {
                 NodeInput::Rows { rows, .. } => self.end.rows(rows),
                 NodeInput::Groups { start, groups } => self.end.groups(start, groups),
                 NodeInput::Packets { .. } => unreachable!("the first node makes rows of packets"),
             };
         };
-        node.push(input, &mut Next { nodes, origin: self.origin, end: &mut *self.end });
+        node.came += input.len();
+        let (left, origin) = (&mut *self.left, self.origin);
+        node.push(input, &mut Next { nodes, left, origin, end: &mut *self.end });
     }
 
     /// Hands rows on.
@@ -186,6 +241,11 @@ pub(crate) trait End: Send + 'static {
     /// As [`Node::suppress`].
     fn suppress(&mut self, _list: &SuppressionList) {}
 
+    /// As [`Node::held`].
+    fn held(&self) -> u64 {
+        0
+    }
+
     /// Adds what was counted to the ledger.
     fn count(&self, _ledger: &mut Ledger) {}
 }
@@ -230,6 +290,14 @@ impl<E: End> Node for Chained<E> {
 
     fn chain(&mut self) -> Option<&mut Chain> {
         Some(&mut self.chain)
+    }
+
+    fn look_at_chain(&self) -> Option<&Chain> {
+        Some(&self.chain)
+    }
+
+    fn held(&self) -> u64 {
+        self.chain.held() + self.end.held()
     }
 
     fn take_over(&mut self, old: &mut dyn Node) -> bool {
@@ -293,6 +361,7 @@ pub(crate) mod testing {
 
     /// Calls a node that is the last one of its pipeline; `out` takes its rows.
     pub(crate) fn last(out: &mut dyn FnMut(&Rows), call: impl FnOnce(&mut Next<'_>)) {
-        call(&mut Next { nodes: &mut [], origin: None, end: &mut RowsTo(out) });
+        let end = &mut RowsTo(out);
+        call(&mut Next { nodes: &mut [], left: &mut 0, origin: None, end });
     }
 }

@@ -1,8 +1,9 @@
 //! One pipeline on one level: a list of nodes, driven in the same way on every level.
 
 use crate::counters::Ledger;
+use crate::flow::{FlowLevel, FlowPlace, StageFlow};
 use crate::losses::LossRecord;
-use crate::node::{Leave, Next, Node, NodeInput};
+use crate::node::{CountedNode, Leave, Next, Node, NodeInput};
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::rows::Rows;
@@ -11,20 +12,31 @@ use crate::view::Origin;
 use std::sync::Arc;
 use weir_plan::physical::PipelineId;
 
+/// Adds what has gone through the stages of a pipeline to the ledger.
+pub(crate) fn count_flow(pipeline: &Pipeline, level: FlowLevel, ledger: &mut Ledger) {
+    let id = pipeline.id.0;
+    pipeline.flow(&mut |stage, flow| {
+        ledger.flows.add(FlowPlace { level, pipeline: id, stage }, flow);
+    });
+}
+
 /// A pipeline on a level.
 pub(crate) struct Pipeline {
     /// Which pipeline of the program.
     pub(crate) id: PipelineId,
-    nodes: Vec<Box<dyn Node>>,
+    nodes: Vec<CountedNode>,
     /// The position of the first stage of each node in the whole pipeline.
     firsts: Vec<usize>,
+    /// Rows or groups that left it.
+    left: u64,
 }
 
 impl Pipeline {
     /// A pipeline of nodes, each with the position of its first stage.
     pub(crate) fn new(id: PipelineId, nodes: Vec<(usize, Box<dyn Node>)>) -> Pipeline {
-        let (firsts, nodes) = nodes.into_iter().unzip();
-        Pipeline { id, nodes, firsts }
+        let place = |(first, node)| (first, CountedNode::new(node));
+        let (firsts, nodes) = nodes.into_iter().map(place).unzip();
+        Pipeline { id, nodes, firsts, left: 0 }
     }
 
     /// Pushes input through all nodes; `end` takes what leaves. `origin`: the batch of packets that
@@ -35,7 +47,7 @@ impl Pipeline {
         origin: Option<Origin<'_>>,
         end: &mut dyn Leave,
     ) {
-        Next { nodes: &mut self.nodes, origin, end }.push(input);
+        Next { nodes: &mut self.nodes, left: &mut self.left, origin, end }.push(input);
     }
 
     /// Pushes rows that come by the first side.
@@ -46,7 +58,8 @@ impl Pipeline {
     /// Ends a step, as [`Node::step`] says; only a first node takes rows of several pipelines.
     pub(crate) fn step(&mut self, by_packet: bool, end: &mut dyn Leave) {
         if let Some((node, nodes)) = self.nodes.split_first_mut() {
-            node.step(by_packet, &mut Next { nodes, origin: None, end });
+            let left = &mut self.left;
+            node.step(by_packet, &mut Next { nodes, left, origin: None, end });
         }
     }
 
@@ -79,7 +92,7 @@ impl Pipeline {
         let (before, rest) = self.nodes.split_at_mut(at);
         let (node, nodes) = rest.split_first_mut().expect("it is there");
         let before = before.last_mut().map(|node| &mut **node);
-        (before, &mut **node, Next { nodes, origin: None, end })
+        (before, &mut **node, Next { nodes, left: &mut self.left, origin: None, end })
     }
 
     /// Hands out the memory of groups of the level below that were emitted.
@@ -163,5 +176,35 @@ impl Pipeline {
     /// Adds what was counted to the ledger.
     pub(crate) fn count(&self, ledger: &mut Ledger) {
         self.nodes.iter().for_each(|node| node.count(ledger));
+    }
+
+    /// What has gone through each of its stages; what nodes count beside rows is of their last
+    /// stage.
+    pub(crate) fn flow(&self, out: &mut dyn FnMut(usize, StageFlow)) {
+        for (at, (node, &first)) in self.nodes.iter().zip(&self.firsts).enumerate() {
+            let went = self.nodes.get(at + 1).map_or(self.left, |next| next.came);
+            let mut counted = Ledger::default();
+            node.count(&mut counted);
+            let through: Vec<u64> = match node.look_at_chain() {
+                Some(chain) => chain.flow(node.came).collect(),
+                None => vec![went],
+            };
+            let (mut rows_in, last) = (node.came, through.len().saturating_sub(1));
+            for (i, rows) in through.into_iter().enumerate() {
+                let is_last = i == last;
+                let rows_out = if is_last { went } else { rows };
+                let of = |n: u64| if is_last { n } else { 0 };
+                let flow = StageFlow {
+                    rows_in,
+                    rows_out,
+                    late: of(counted.late),
+                    evicted: of(counted.evicted),
+                    undefined: of(counted.undefined),
+                    held: of(node.held()),
+                };
+                out(first + i, flow);
+                rows_in = rows_out;
+            }
+        }
     }
 }

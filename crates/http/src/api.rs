@@ -1,6 +1,7 @@
 //! The JSON API: what `weir ctl` asks, over HTTP.
 
 use crate::feed::RowFeed;
+use crate::packets::{self, FindPackets};
 use crate::request::HttpRequest;
 use crate::response::{Response, Status};
 use serde::Deserialize;
@@ -18,6 +19,8 @@ pub struct Api {
     pub rows: RowFeed,
     /// What clients ask that need not ask the run.
     pub lookups: Lookups,
+    /// Finds packets that have passed, where some are kept or can be read again.
+    pub packets: Option<FindPackets>,
 }
 
 /// Checks the text of a query with values of its params, by name.
@@ -33,14 +36,18 @@ pub struct Lookups {
     pub library: Value,
     /// Where packets come from, and whether more are to come.
     pub run: Box<dyn Fn() -> Value + Send + Sync>,
+    /// What has gone through the stages of programs; `None` if the run does not answer in time.
+    pub flow: Box<dyn Fn() -> Option<Value> + Send + Sync>,
 }
 
 /// The paths of the API and their methods, as openapi.json describes them.
 pub(crate) const ROUTES: &[(&str, &str)] = &[
     ("/api/v1/check", "POST"),
     ("/api/v1/fields", "GET"),
+    ("/api/v1/flow", "GET"),
     ("/api/v1/library", "GET"),
     ("/api/v1/openapi.json", "GET"),
+    ("/api/v1/packets", "POST"),
     ("/api/v1/programs", "GET, POST"),
     ("/api/v1/programs/{name}", "GET, PUT, DELETE"),
     ("/api/v1/recent", "GET"),
@@ -49,6 +56,9 @@ pub(crate) const ROUTES: &[(&str, &str)] = &[
     ("/api/v1/stats", "GET"),
     ("/api/v1/suppressions", "GET, POST, PUT, DELETE"),
 ];
+
+/// What to say where the run does not answer.
+const SILENT: &str = "the run does not answer: it may be waiting for its source";
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -124,7 +134,7 @@ impl QueryBody {
     }
 }
 
-fn bad(reason: &str) -> Box<Response> {
+pub(crate) fn bad(reason: &str) -> Box<Response> {
     Box::new(error(Status::BadRequest, reason, ""))
 }
 
@@ -137,7 +147,7 @@ pub(crate) fn error(status: Status, reason: &str, text: &str) -> Response {
     Response::json(status, &body)
 }
 
-fn body<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, Box<Response>> {
+pub(crate) fn body<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, Box<Response>> {
     serde_json::from_slice(&request.body).map_err(|e| bad(&format!("the body: {e}")))
 }
 
@@ -216,7 +226,11 @@ impl Api {
                 Response::json(Status::Ok, &(self.lookups.check)(&text, &params))
             }),
             ("/api/v1/fields", _) => Ok(Response::json(Status::Ok, &self.lookups.fields)),
+            ("/api/v1/flow", _) => (self.lookups.flow)()
+                .map(|value| Response::json(Status::Ok, &value))
+                .ok_or_else(|| Box::new(error(Status::Unavailable, SILENT, ""))),
             ("/api/v1/library", _) => Ok(Response::json(Status::Ok, &self.lookups.library)),
+            ("/api/v1/packets", _) => packets::find(self.packets.as_ref(), request),
             ("/api/v1/run", _) => Ok(Response::json(Status::Ok, &(self.lookups.run)())),
             ("/api/v1/programs/{name}", "GET") => Ok(self.program(name.unwrap_or_default())),
             _ => return None,

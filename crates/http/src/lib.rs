@@ -19,6 +19,7 @@ mod follow;
 mod guard;
 mod history;
 mod limits;
+mod packets;
 mod page;
 mod pages;
 mod request;
@@ -31,6 +32,9 @@ pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
 pub use feed::{Keeping, RowFeed};
 pub use guard::{Guard, GuardError, Token};
 pub use history::FeedOutput;
+pub use packets::{
+    FindPackets, NoPackets, PacketsAnswer, PacketsForm, PacketsQuestion, WhichPackets,
+};
 pub use page::{Page, PageFile};
 pub use pages::Pages;
 pub use request::fuzz_http;

@@ -798,6 +798,40 @@ fn an_alert_knows_the_nearest_comparison() {
     check("where n > 9 | extend k = m | where k > 7 | project-away k", "n Most float!(#2) 9.0");
 }
 
+/// A histogram is known by what it is, whatever its column is called since.
+#[test]
+fn histograms_under_other_names() {
+    let check = |stages: &str, of: &str, expected: Option<&str>| {
+        let text = format!(
+            "packets | summarize n = count(), h = histogram(len, 9), g = histogram(ip.len, 7) \
+             by ip.src every 1s{stages} | metric histogram \"x\" of {of}"
+        );
+        let query = Query { name: "query", text: &text };
+        let compiled = compile(&query, &Options::default());
+        let step = compiled.ok().map(|compiled| {
+            let last = compiled.program.pipelines.last().expect("one").stages.last().cloned();
+            let Some(Stage::Metric(metric)) = last else { panic!("{text}: {last:?}") };
+            format!("{:?}", metric.kind)
+        });
+        assert_eq!(step.as_deref(), expected, "{text}");
+    };
+    let (h, g) = (Some("Histogram(Int(9))"), Some("Histogram(Int(7))"));
+    check("", "h", h);
+    check(" | rename sizes = h", "sizes", h);
+    check(" | rename sizes = h | rename all = sizes, h = g", "all", h);
+    check(" | rename sizes = h | rename h = g", "h", g);
+    check(" | project ts, b = g, a = h", "b", g);
+    check(" | project-away n, h | where exists(g) | top 3 by ts", "g", g);
+    check(" | extend k = h, n = 1", "k", h);
+    check(" | where n > 3 | alert \"{n}\"", "h", h);
+    check(" | extend h = \"9=5\"", "h", None);
+    check(" | project ts, h = string(n)", "h", None);
+    check(" | project ts, h = concat(h, g)", "h", None);
+    check(" | summarize m = last(h) by ip.src", "m", None);
+    check(" | rename sizes = n, n = h", "sizes", None);
+    check(" | scan h = h by ip.src => concat(h, g)", "h", None);
+}
+
 #[test]
 fn metrics() {
     let text = "let x = packets

@@ -68,12 +68,17 @@ pub(crate) fn check(outputs: &[Output], own: &BTreeSet<String>) -> Result<(), St
     Ok(())
 }
 
-/// Says that nobody will read the metrics of a program, if that is so.
-pub(crate) fn say_unread(program: &Program, http: &HttpArgs, term: &Term) {
+/// The names of the metrics of a program; empty without any.
+pub(crate) fn names(program: &Program) -> String {
     let printed = program.pipelines.iter().filter(|pipeline| pipeline.printed);
     let names: Vec<_> = printed.flat_map(|pipeline| pipeline.metrics()).map(|m| &*m.name).collect();
+    names.join(", ")
+}
+
+/// Says that nobody will read the metrics of a program, if that is so.
+pub(crate) fn say_unread(program: &Program, http: &HttpArgs, term: &Term) {
+    let names = names(program);
     if !names.is_empty() && !http.is_asked_for() {
-        let names = names.join(", ");
         term.say(format_args!(
             "nobody can read the metrics {names}: there is no --metrics ADDRESS"
         ));

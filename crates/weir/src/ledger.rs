@@ -104,6 +104,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         suppressed: _,
         rows: _,
         shares: _,
+        flows: _,
         lost,
         abandoned,
         late,

@@ -30,7 +30,15 @@ pub(crate) fn options(
     Use { later, is_live }: Use,
     made: &mut Made,
 ) -> anyhow::Result<Option<LookbackOptions>> {
-    let later = later && args.ring.is_some();
+    let (later, none) = (later && args.ring.is_some(), args.ring == Some(0));
+    if none && program.captures().next().is_some() {
+        return Err(usage(
+            "--ring 0 keeps no packets, and the query has `capture`, which needs them",
+        ));
+    }
+    if none {
+        return Ok(None);
+    }
     if program.captures().next().is_none() && !later {
         return match args.ring {
             Some(_) => Err(usage(

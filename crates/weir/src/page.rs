@@ -1,10 +1,12 @@
 //! What a page says of a run, and what it asks of the language: the words of queries, what is
 //! wrong with one, and those of the library.
 
+use crate::flow::FlowView;
 use crate::library::{Entry, LIBRARY};
+use crate::stats::Stats;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use weir_control::Passes;
+use weir_control::{Answers, Passes};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_http::{Lookups, Page};
@@ -132,12 +134,14 @@ impl RunPhase {
 }
 
 /// The answers that do not depend on packets.
-pub(crate) fn lookups(phase: RunPhase) -> Lookups {
+pub(crate) fn lookups(phase: RunPhase, (stats, answers): (&Stats, &Arc<Answers>)) -> Lookups {
+    let (flow, answers) = (FlowView::new(stats.clone()), Arc::clone(answers));
     Lookups {
         check: Box::new(check),
         fields: json!({ "words": words() }),
         library: json!({ "queries": LIBRARY.iter().map(entry).collect::<Vec<_>>() }),
         run: Box::new(move || phase.value()),
+        flow: Box::new(move || flow.value(&answers)),
     }
 }
 

@@ -337,6 +337,15 @@ fn what_a_probe_cannot_do_is_refused_before_it_begins() {
     fails(&["run", "flows", "-r", capture, "--probe", "x"], 2, "--publish <FILE|KAFKA>");
 }
 
+/// A merge exports nothing, and says so by the name of the metric.
+#[test]
+fn metrics_of_a_merged_query_are_refused() {
+    let query =
+        "packets | summarize n = count() by ip.src every 1s | metric counter \"hosts\" of n";
+    let why = "weir merge exports no metrics, and the query has `metric` (hosts)";
+    fails(&["merge", "-e", query, "--from", "never.wps"], 2, why);
+}
+
 /// The second is taken for a later life of the first, whose windows are out by then.
 #[test]
 fn two_probes_of_one_name_are_warned_of() {

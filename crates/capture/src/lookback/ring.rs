@@ -35,15 +35,39 @@ pub(super) struct FrameRing {
     /// Where records end before they go on at the start.
     wrap: usize,
     records: usize,
+    /// The number of the oldest record, of all that ever were.
+    first: u64,
+    /// The time of the frame that came last.
+    newest: i64,
     /// The latest time of a frame that was forgotten.
     forgotten: Option<i64>,
+}
+
+/// Where somebody reads on, between calls in which records may have been forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingCursor {
+    /// The number of the record that is read next.
+    number: u64,
+    /// Where it starts, if it and the one before it are there.
+    at: usize,
+    /// The number of the first record that is not read any more.
+    end: u64,
 }
 
 impl FrameRing {
     /// Room for so many bytes. Memory is taken as frames come.
     pub(super) fn new(bytes: usize) -> FrameRing {
         let memory = vec![0; bytes];
-        FrameRing { wrap: bytes, memory, tail: 0, head: 0, records: 0, forgotten: None }
+        FrameRing {
+            wrap: bytes,
+            memory,
+            tail: 0,
+            head: 0,
+            records: 0,
+            first: 0,
+            newest: 0,
+            forgotten: None,
+        }
     }
 
     /// The latest time of a frame that came and is there no more.
@@ -78,6 +102,7 @@ impl FrameRing {
         record[HEAD..].copy_from_slice(frame.bytes);
         self.head = at + size;
         self.records += 1;
+        self.newest = frame.ts;
     }
 
     /// Where a record of this size can go without another being forgotten.
@@ -103,6 +128,7 @@ impl FrameRing {
         self.forgotten = self.forgotten.max(Some(frame.ts));
         self.tail = next;
         self.records -= 1;
+        self.first += 1;
         if self.tail == self.wrap {
             (self.tail, self.wrap) = (0, self.memory.len());
         }
@@ -124,6 +150,42 @@ impl FrameRing {
             bytes: &rest[..caplen],
         };
         (kept, at + HEAD + caplen)
+    }
+
+    /// A cursor at the first of the records that are there now. What comes later is not read.
+    pub(super) fn cursor(&self) -> RingCursor {
+        RingCursor { number: 0, at: 0, end: self.first + self.records as u64 }
+    }
+
+    /// The times of the oldest frame and of the one that came last, if there is any.
+    pub(super) fn span(&self) -> Option<(i64, i64)> {
+        (self.records > 0).then_some((self.record(self.tail).0.ts, self.newest))
+    }
+
+    /// Calls `take` on the records from a cursor on, until it says `false` or there are no more.
+    /// The cursor is moved; what was forgotten meanwhile is skipped. Says how many those were.
+    pub(super) fn read_on(
+        &self,
+        cursor: &mut RingCursor,
+        mut take: impl FnMut(Kept<'_>) -> bool,
+    ) -> u64 {
+        let skipped = self.first.saturating_sub(cursor.number);
+        cursor.number = cursor.number.max(self.first);
+        if cursor.number == self.first {
+            cursor.at = self.tail;
+        }
+        let end = cursor.end.min(self.first + self.records as u64);
+        while cursor.number < end {
+            if cursor.at == self.wrap {
+                cursor.at = 0;
+            }
+            let (frame, next) = self.record(cursor.at);
+            if !take(frame) {
+                break;
+            }
+            (cursor.number, cursor.at) = (cursor.number + 1, next);
+        }
+        skipped
     }
 
     /// All frames, in the order they came.
@@ -191,8 +253,44 @@ mod tests {
                 let held: usize = last.iter().map(|(_, frame)| HEAD + frame.len()).sum();
                 prop_assert!(held <= bytes);
                 prop_assert!(there == came || held + 3 * (HEAD + 120) > bytes);
+                let span = last.first().map(|(ts, _)| (*ts, frames[came - 1].0));
+                prop_assert_eq!(ring.span(), span);
                 let forgotten = (came > there).then(|| frames[came - there - 1].0);
                 prop_assert_eq!(ring.forgotten(), forgotten);
+            }
+        }
+
+        /// Who reads on now and then sees each record once, but for those that were forgotten
+        /// before, and these are counted.
+        #[test]
+        fn reading_goes_on_where_it_was(
+            bytes in HEAD + 60..600,
+            steps in proptest::collection::vec((0usize..60, 0usize..4), 0..200),
+        ) {
+            let mut ring = FrameRing::new(bytes);
+            let (mut seen, mut skipped) = (Vec::new(), 0);
+            let mut cursor = RingCursor { number: 0, at: 0, end: u64::MAX };
+            for (ts, (size, reads)) in (0..).zip(&steps) {
+                ring.push(&kept(ts, &vec![ts as u8; *size]));
+                let mut left = *reads;
+                skipped += ring.read_on(&mut cursor, |frame| {
+                    let wants = left > 0;
+                    if wants {
+                        left -= 1;
+                        seen.push((frame.ts, frame.bytes.to_vec()));
+                    }
+                    wants
+                });
+                prop_assert_eq!(seen.len() as u64 + skipped, cursor.number);
+            }
+            skipped += ring.read_on(&mut cursor, |frame| {
+                seen.push((frame.ts, frame.bytes.to_vec()));
+                true
+            });
+            prop_assert_eq!(seen.len() as u64 + skipped, steps.len() as u64);
+            prop_assert!(seen.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            for (ts, frame) in &seen {
+                prop_assert_eq!(frame, &vec![*ts as u8; steps[*ts as usize].0]);
             }
         }
     }

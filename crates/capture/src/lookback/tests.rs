@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use weir_packet::craft::Frame;
 use weir_packet::fields::{by_name, key_by_name};
 use weir_packet::interface::CapturePoint;
-use weir_packet::source::LinkType;
+use weir_packet::source::{Chunk, LinkType};
 
 const S: i64 = 1_000_000_000;
 

@@ -94,6 +94,20 @@ impl Format {
     }
 }
 
+/// Frames as the bytes of a pcapng file; `names` says what their interfaces are called.
+pub fn to_pcapng<'a>(
+    frames: impl IntoIterator<Item = (Sent, &'a [u8])>,
+    names: &InterfaceNames,
+) -> Vec<u8> {
+    let (mut out, mut format) = (Vec::new(), Format::Pcapng(PcapngInterfaces::default()));
+    for (sent, bytes) in frames {
+        let put = format.put(&mut out, &sent, bytes, Some(names));
+        debug_assert!(put.is_ok(), "frames of pcapng files have any link type");
+    }
+    format.end(&mut out);
+    out
+}
+
 fn start_pcap(link: LinkType, out: &mut Vec<u8>) -> FileHeader {
     let header = FileHeader::new(link);
     out.extend_from_slice(&header.to_bytes());

@@ -3,6 +3,7 @@
 import { api, type Row } from "./api";
 import { clean, h, put, redraw, type Child } from "./dom";
 import { moment } from "./format";
+import { ofRow, showPackets } from "./packets";
 import { librarySelect, queries } from "./queries";
 import { cell } from "./rows";
 import { isAlert, type State } from "./state";
@@ -134,6 +135,7 @@ export class AlertsView {
       localStorage.setItem(ACKNOWLEDGED, JSON.stringify(kept));
       this.state.go({});
     };
+    const packets = () => showPackets(`Packets of ${text(row, "alert.message")}`, ofRow(program, undefined, row));
     const line = typeof row["alert.suppress"] === "string" ? row["alert.suppress"] : "";
     const suppress = () => void this.act(api("POST", "suppressions", { line }), `Suppressed: ${clean(line)}`);
     const details = h("details", { open: this.open.has(key), ontoggle: () => {
@@ -148,6 +150,7 @@ export class AlertsView {
       h("p", { class: "quiet" }, times),
       h("div", { class: "acts" },
         h("button", { type: "button", "data-key": `ack ${key}`, onclick: acknowledge }, "Acknowledge"),
+        h("button", { type: "button", "data-key": `packets ${key}`, onclick: packets }, "Packets"),
         line ? h("button", { type: "button", "data-key": `sup ${key}`, title: clean(line), onclick: suppress }, "Suppress") : null),
       details);
   }

@@ -51,6 +51,69 @@ export async function api<T>(method: string, path: string, body?: unknown): Prom
   return (await answer.json()) as T;
 }
 
+/** Which packets are asked for: those of a row, or those that meet a condition. */
+export interface PacketsQuestion {
+  program?: string;
+  output?: string;
+  row?: Row;
+  where?: string;
+  from?: string;
+  until?: string;
+  limit?: number;
+}
+
+export interface Packet {
+  time: string;
+  length: number;
+  captured: number;
+  interface?: string;
+  direction?: string;
+  fields: Row;
+  hex: string;
+}
+
+export interface FoundPackets {
+  packets: Packet[];
+  more: boolean;
+  query: string[];
+  passed_over: string[];
+  from?: string;
+  until?: string;
+  source: "ring" | "captures";
+  kept_from?: string;
+  kept_to?: string;
+  gone: boolean;
+  cut_short: boolean;
+  error?: string;
+}
+
+/** Asks for packets as a pcapng file. */
+export async function captureOf(question: PacketsQuestion): Promise<Blob> {
+  const answer = await request("POST", "packets", { ...question, limit: undefined, format: "pcapng" });
+  if (!answer.ok) throw await refusal(answer);
+  return answer.blob();
+}
+
+/** What has gone through a stage on a level. */
+export interface StageFlow {
+  level: string;
+  pipeline: number;
+  stage: number;
+  rows_in: number;
+  rows_out: number;
+  late: number;
+  evicted: number;
+  undefined: number;
+  held: number;
+  workers: number[];
+}
+
+export interface Flow {
+  programs: { name: string; stages: StageFlow[] }[];
+  waiting?: number;
+  waiting_max: number;
+}
+
 export interface Program {
   name: string;
   source: string;

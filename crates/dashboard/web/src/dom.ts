@@ -87,16 +87,37 @@ export function choice(
   return group;
 }
 
+/** What a row leads to: `act` by a click on it, or by its button, whose name is `label`. */
+export interface Pick {
+  label: (row: number) => string | undefined;
+  act: (row: number) => void;
+}
+
+/** A click on a row, but for one on something in it, and for text that was selected. */
+function picked(event: Event, act: () => void): void {
+  const at = event.target;
+  const other = at instanceof Element && at.closest("button, a, input, select, summary");
+  if (!other && getSelection()?.type !== "Range") act();
+}
+
 /** A table whose place can be scrolled by the keyboard. */
-export function table(caption: string, head: string[], rows: Child[][], numbers: Set<number>) {
+export function table(caption: string, head: string[], rows: Child[][], numbers: Set<number>, pick?: Pick) {
   const cell = (tag: "td" | "th", child: Child, column: number): HTMLElement =>
     h(tag, { class: numbers.has(column) ? "number" : undefined }, child);
   const titles = h("tr", {}, ...head.map((title, i) => {
     const th = cell("th", title, i);
     th.setAttribute("scope", "col");
     return th;
-  }));
-  const body = rows.map((row) => h("tr", {}, ...row.map((child, i) => cell("td", child, i))));
+  }), pick && h("th", { scope: "col" }, h("span", { class: "hidden" }, "packets")));
+  const body = rows.map((row, at) => {
+    const cells = row.map((child, i) => cell("td", child, i));
+    const label = pick?.label(at);
+    if (!pick || label === undefined) return h("tr", {}, ...cells, pick && h("td"));
+    const button = h("button", {
+      type: "button", class: "pick", "data-key": `${caption} ${label}`, "aria-label": label, title: label, onclick: () => pick.act(at),
+    }, "packets");
+    return h("tr", { class: "picks", onclick: (event) => picked(event, () => pick.act(at)) }, ...cells, h("td", {}, button));
+  });
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption, "data-key": caption },

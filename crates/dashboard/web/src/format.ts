@@ -57,6 +57,20 @@ const TYPES: Record<number, string> = {
   0x888e: "eapol", 0x88e5: "macsec", 0x8809: "lacp",
 };
 
+/** The packets of a protocol, by its name here, as a condition of the language. */
+export function protocolCondition(name: string): string | undefined {
+  const number = (all: Record<number, string>) => Object.entries(all).filter(([, known]) => known === name).map(([n]) => n);
+  const [proto] = number(PROTOCOLS);
+  if (proto !== undefined) return `ip.proto == ${proto}`;
+  const types = number(TYPES);
+  if (types.length > 0) return `not ip and (${types.map((type) => `eth.type == ${type}`).join(" or ")})`;
+  const [, other, hex] = /^(?:ip (\d+)|(0x[0-9a-f]{4}))$/.exec(name) ?? [];
+  if (other !== undefined) return `ip.proto == ${other}`;
+  if (hex !== undefined) return `not ip and eth.type == ${hex}`;
+  if (name === "802.3") return "not ip and eth.type < 0x0600";
+  return name === "other frames" ? "not ip and not exists(eth.type)" : undefined;
+}
+
 /** The name of a protocol of IP, or of the type of another frame. */
 export function protocol(proto: number | null, type: number | null): string {
   if (proto !== null) return PROTOCOLS[proto] ?? `ip ${proto}`;

@@ -170,7 +170,7 @@ function sleep(): void {
 function key(event: KeyboardEvent): void {
   const at = event.target;
   const types = at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName));
-  if (types || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (types || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
   const name = Object.keys(views)[Number(event.key) - 1];
   if (name) state.go({ view: name });
   else if (event.key === "p") {

@@ -43,7 +43,7 @@ interface TrafficWindow {
   conversations: Conversation[];
 }
 
-const NOT_IP = "not IP";
+export const NOT_IP = "not IP";
 
 function number(row: Row, name: string): number | null {
   const value = row[name];

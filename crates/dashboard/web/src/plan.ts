@@ -1,8 +1,8 @@
 // The view of plans: where each stage of a program runs, and what crosses between the levels.
 
-import { api, type Column } from "./api";
+import { api, type Column, type Flow, type StageFlow } from "./api";
 import { clean, h, put, redraw, type Child } from "./dom";
-import { whole } from "./format";
+import { percent, short, whole } from "./format";
 import type { State } from "./state";
 
 interface NodeId {
@@ -55,8 +55,39 @@ function place(at: Place): string {
   return `output ${at.output + 1}`;
 }
 
+/** What has gone through a stage: now, and a while before. */
+interface Moving {
+  flow: StageFlow;
+  before?: StageFlow;
+  /** Seconds between the two. */
+  seconds: number;
+}
+
+/** Rows by second; none where counting began anew meanwhile. */
+function rate({ before, seconds }: Moving, now: number, then: number | undefined): string {
+  if (!before || then === undefined || seconds <= 0 || now < then) return "";
+  return `${short((now - then) / seconds)}/s`;
+}
+
+/** The share of the worker that gets most, where it gets more than its part. */
+function skew(workers: number[]): string {
+  const all = workers.reduce((sum, n) => sum + n, 0);
+  const most = Math.max(...workers);
+  if (workers.length < 2 || all === 0) return "";
+  return `, the busiest of ${workers.length} workers has ${percent(most, all)}`;
+}
+
+/** How often the counts are asked for, in milliseconds. */
+const PERIOD = 2000;
+
 export class PlanView {
   readonly title = "Plan";
+  private flow: { at: number; all: Map<string, StageFlow> } | undefined;
+  private moving = new Map<string, Moving>();
+  private waiting = "";
+  private timer: number | undefined;
+  private readonly cells = new Map<string, HTMLElement>();
+  private readonly busy = h("div");
   private shown: Shown | undefined;
   private asked = "";
   private readonly head = h("div");
@@ -66,8 +97,80 @@ export class PlanView {
 
   show(host: HTMLElement): void {
     this.asked = "";
-    put(host, h("h2", {}, "Plan"), this.head, this.levels);
+    put(host, h("h2", {}, "Plan"), this.head, this.busy, this.levels);
     this.update();
+    void this.askFlow();
+    window.clearInterval(this.timer);
+    this.timer = window.setInterval(() => {
+      if (!document.hidden && !this.state.paused) void this.askFlow();
+    }, PERIOD);
+  }
+
+  hide(): void {
+    window.clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  private static key(one: { level: string; pipeline: number; stage: number }): string {
+    return `${one.level} ${one.pipeline} ${one.stage}`;
+  }
+
+  /** Asks what goes through stages, and shows it where the stages stand. */
+  private async askFlow(): Promise<void> {
+    const program = this.program;
+    let flow: Flow;
+    try {
+      flow = await api<Flow>("GET", "flow");
+    } catch {
+      // The head of the page says that the run does not answer.
+      return;
+    }
+    const found = flow.programs.find(({ name }) => name === program);
+    if (!found || this.shown?.name !== program) return;
+    const at = performance.now();
+    const all = new Map(found.stages.map((one) => [PlanView.key(one), one]));
+    const seconds = this.flow ? (at - this.flow.at) / 1000 : 0;
+    this.moving = new Map(found.stages.map((one) => {
+      const key = PlanView.key(one);
+      return [key, { flow: one, before: this.flow?.all.get(key), seconds }];
+    }));
+    this.flow = { at, all };
+    this.waiting = flow.waiting === undefined ? "" :
+      `${flow.waiting} of ${flow.waiting_max} batches of rows wait for the machine level`;
+    this.fill();
+  }
+
+  /** Puts the counts where they belong. */
+  private fill(): void {
+    for (const [key, cell] of this.cells) {
+      const moving = this.moving.get(key);
+      if (moving) put(cell, ...this.counted(moving));
+    }
+    const ranked = [...this.moving].map(([key, one]) => {
+      const { before, flow, seconds } = one;
+      const rows = before && seconds > 0 ? Math.max(0, flow.rows_in - before.rows_in) / seconds : 0;
+      return { key, rows, dropped: flow.late + flow.evicted };
+    }).filter(({ rows, dropped }) => rows > 0 || dropped > 0).sort((a, b) => b.dropped - a.dropped || b.rows - a.rows);
+    const first = ranked[0];
+    const text = (key: string) => this.cells.get(key)?.dataset.stage ?? key;
+    const worst = first && first.dropped > 0
+      ? h("p", { class: "bad" }, `${text(first.key)} left out ${whole(first.dropped)} rows that came late or found no room.`) : null;
+    put(this.busy, worst, this.waiting ? h("p", { class: "quiet" }, this.waiting) : null);
+  }
+
+  private counted(moving: Moving): Child[] {
+    const { flow, before } = moving;
+    const one = (name: string, n: number, then: number | undefined): Child => {
+      const speed = rate(moving, n, then);
+      return h("span", {}, `${name} `, h("b", {}, whole(n)), speed ? ` (${speed})` : null);
+    };
+    const bad = (name: string, n: number): Child => (n > 0 ? h("span", { class: "bad" }, `${name} `, h("b", {}, whole(n))) : null);
+    return [
+      one("in", flow.rows_in, before?.rows_in), one("out", flow.rows_out, before?.rows_out),
+      flow.held > 0 ? h("span", {}, "keys held ", h("b", {}, whole(flow.held))) : null,
+      bad("late", flow.late), bad("evicted", flow.evicted), bad("undefined", flow.undefined),
+      skew(flow.workers) ? h("span", { class: "quiet" }, skew(flow.workers).slice(2)) : null,
+    ];
   }
 
   private get program(): string | undefined {
@@ -88,7 +191,12 @@ export class PlanView {
   private async ask(name: string): Promise<void> {
     try {
       this.shown = await api<Shown>("GET", `programs/${encodeURIComponent(name)}`);
+      this.cells.clear();
+      this.flow = undefined;
+      this.moving.clear();
+      put(this.busy);
       put(this.levels, ...this.draw(this.shown));
+      await this.askFlow();
     } catch (error) {
       this.asked = "";
       put(this.levels, h("p", { class: "bad" }, String(error)));
@@ -138,7 +246,7 @@ export class PlanView {
       }
       parts.push(h("section", { class: `level ${clean(level)}`, "aria-label": `${level} level` },
         h("h3", {}, LEVELS[level] ?? level),
-        ...fragments.map((one) => this.fragment(one, shown))));
+        ...fragments.map((one) => this.fragment(one, shown, level))));
     }
     parts.push(h("section", { class: "exchange" }, h("h3", {}, "Outputs"),
       h("p", {}, plan.outputs.length === 0 ? "none" : `${plan.outputs.length}, with rows for the sinks and this page`)));
@@ -152,20 +260,22 @@ export class PlanView {
       h("h3", {}, `Exchange ${number + 1}: ${payload}`), h("p", { class: "quiet" }, one?.why ?? ""));
   }
 
-  private fragment(one: Fragment, shown: Shown): HTMLElement {
+  private fragment(one: Fragment, shown: Shown, level: string): HTMLElement {
     const name = shown.plan?.pipelines[one.pipeline]?.name;
     const title = `Pipeline ${one.pipeline + 1}${name ? ` (${clean(name)})` : ""}: from ${place(one.from)} to ${one.to.map(place).join(", ")}`;
-    const nodes = one.nodes.map((node) => this.node(node, shown));
+    const nodes = one.nodes.map((node) => this.node(node, shown, level));
     return h("div", { class: "fragment" }, h("h4", {}, title), h("p", { class: "quiet" }, one.why),
       nodes.length > 0 ? h("ol", { class: "plain nodes" }, ...nodes) : h("p", { class: "quiet" }, "Rows go through as they are."));
   }
 
-  private node({ id, columns, reads }: PlanNode, shown: Shown): HTMLElement {
+  private node({ id, columns, reads }: PlanNode, shown: Shown, level: string): HTMLElement {
     const text = shown.stages[id.pipeline]?.[id.stage] ?? "";
     const half = id.half === "whole" ? "" : `${id.half} `;
     const state = /^(summarize|scan|distinct|top|join|analyze|alert)\b/.test(text) && id.half !== "final";
+    const counts = h("p", { class: "flow", "data-stage": half + text });
+    this.cells.set(PlanView.key({ level, pipeline: id.pipeline, stage: id.stage }), counts);
     return h("li", { class: state ? "node state" : "node" },
-      h("code", {}, half + text), state ? h("span", { class: "badge" }, "state") : null,
+      h("code", {}, half + text), state ? h("span", { class: "badge" }, "state") : null, counts,
       reads.length > 0 ? h("p", { class: "quiet" }, `reads ${reads.join(", ")}`) : null,
       columns.length > 0 ? h("p", { class: "quiet" }, `columns ${columns.map((one) => `${one.name} ${one.type}`).join(", ")}`) : null);
   }

@@ -206,7 +206,7 @@ export class QueriesView {
       if (kept.skipped > 0) parts.push(h("p", { class: "bad" }, `${whole(kept.skipped)} rows are not here: there were more than this page keeps.`));
       kept.outputs.forEach((output, i) => {
         if (i === 0) parts.push(...this.charted(program, output));
-        parts.push(rowTable(kept, output));
+        parts.push(rowTable(program, kept, output));
       });
       put(this.results, ...parts);
     });

@@ -3,6 +3,7 @@
 import type { Column, OutputInfo, Row } from "./api";
 import { Chart, topLines } from "./chart";
 import { clean, h, table, type Child } from "./dom";
+import { ofRow, showPackets } from "./packets";
 import { moment, short } from "./format";
 import type { Kept } from "./state";
 
@@ -23,14 +24,19 @@ export function rowsOf(kept: Kept, output: OutputInfo): Row[] {
 }
 
 /** The latest rows, the latest first. */
-export function rowTable(kept: Kept, output: OutputInfo): HTMLElement {
+export function rowTable(program: string, kept: Kept, output: OutputInfo): HTMLElement {
   const rows = rowsOf(kept, output);
   const names = output.columns.map((column) => column.name);
   const numbers = new Set<number>();
   output.columns.forEach((column, i) => NUMBERS.has(column.type) && numbers.add(i));
-  const body = rows.slice(-SHOWN).reverse().map((row) => names.map((name): Child => cell(row[name])));
+  const shown = rows.slice(-SHOWN).reverse();
+  const body = shown.map((row) => names.map((name): Child => cell(row[name])));
+  const name = (row: Row) => names.slice(0, 3).map((one) => cell(row[one])).join(" ");
   const more = rows.length > SHOWN ? `, the latest ${SHOWN} of ${rows.length} that are kept here` : "";
-  return table(`Rows of ${output.name}${more}`, names, body, numbers);
+  return table(`Rows of ${output.name}${more}`, names, body, numbers, {
+    label: (at) => `Packets of row ${at + 1}: ${shown[at] ? name(shown[at]) : ""}`,
+    act: (at) => shown[at] && showPackets(`Packets of ${name(shown[at])}`, ofRow(program, output.name, shown[at])),
+  });
 }
 
 function instant(row: Row, column: Column): number {

@@ -2,10 +2,11 @@
 
 import { api } from "./api";
 import { Chart, topLines, type Line } from "./chart";
-import { choice, clean, copySign, h, put, redraw, table, type Child } from "./dom";
+import { choice, clean, copySign, h, put, redraw, table, type Child, type Pick } from "./dom";
 import { moment, percent, short, span, time, whole } from "./format";
 import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
 import type { Amount, Conversation, Dimension, Filter, Summary } from "./model";
+import { ofValue, showPackets } from "./packets";
 import type { State } from "./state";
 import flowsText from "../../programs/page-flows.weir";
 import trafficText from "../../programs/page-traffic.weir";
@@ -238,8 +239,25 @@ export class TrafficView {
     ];
     const body = rows.map(([key, amount]): Child[] => [value(this.state, dimension, key), ...cells(amount)]);
     body.push(["other", ...cells(other)], ["total", ...cells(total)]);
-    const content = table(name, [dimension, "bits/s", "packets/s", "bytes", "share"], body, new Set([1, 2, 3, 4]));
+    const pick = this.pick(dimension, rows.map(([key]) => key));
+    const content = table(name, [dimension, "bits/s", "packets/s", "bytes", "share"], body, new Set([1, 2, 3, 4]), pick);
     return this.block(name, all.size, content);
+  }
+
+  /** A click on a row shows packets of its value in the range that is shown. */
+  private pick(dimension: Dimension, keys: string[]): Pick {
+    const question = (at: number) => {
+      const key = keys[at];
+      const shown = range(this.state, this.seconds);
+      return key === undefined ? undefined : ofValue(this.state, { dimension, value: key, excludes: false }, shown);
+    };
+    return {
+      label: (at) => question(at) && `Packets of ${dimension} ${clean(keys[at] ?? "")}`,
+      act: (at) => {
+        const asked = question(at);
+        if (asked) showPackets(`Packets of ${clean(keys[at] ?? "")}`, asked);
+      },
+    };
   }
 
   /** The total that a table adds up to: what meets the filter, or everything. */
@@ -278,7 +296,8 @@ export class TrafficView {
     });
     body.push(["other", ...cells(restOut, restIn)], ["total", ...cells(total, total)]);
     const head = ["host", "sent, bits/s", "received, bits/s", "sent, packets/s", "share sent"];
-    const content = table("Hosts", head, body, new Set([1, 2, 3, 4]));
+    const pick = this.pick("host", rows.map(([host]) => host));
+    const content = table("Hosts", head, body, new Set([1, 2, 3, 4]), pick);
     const note = this.state.link.filters.length > 0 && summary.unknown.bytes > 0
       ? h("p", { class: "quiet" }, `Of ${percent(summary.unknown.bytes, summary.unknown.bytes + total.bytes)} of the bytes it is not known whether they meet the filter: they are in none of the 200 largest conversations of their windows.`)
       : null;

@@ -2,7 +2,7 @@
 // Arguments: the address with the token, a folder for pictures, and what is served: `file`, `live`
 // or `plain` (a run that has no programs of the page). Fails with what is wrong.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import puppeteer from "puppeteer-core";
 
@@ -188,6 +188,13 @@ async function queries(one) {
   if (kind === "live") await until(page, "Rows of mine");
   await page.waitForFunction(() => document.querySelectorAll(".results tbody tr").length > 2);
   await page.waitForSelector(".results .chart canvas");
+  const amount = await page.evaluate(() => {
+    const row = document.querySelector(".results tbody tr");
+    row.click();
+    return Number(row.cells[2].innerText);
+  });
+  const found = await panel(page, "packets of a row");
+  assert.ok(found.includes(amount > 50 ? "The first 50 packets" : `${amount} packets: all that`), `${amount}: ${found}`);
   await one.page.screenshot({ path: `${pictures}/${kind}-rows.png`, fullPage: true });
   await accessible(page, "rows");
   await write("packets | summarize n = count() by ip.dst every 1s");
@@ -210,6 +217,8 @@ async function hostile(one) {
   await view(page, "Queries", "names");
   await press(page, "[data-key='names']");
   await page.waitForFunction(() => document.querySelectorAll(".results tbody tr").length >= 2);
+  await page.evaluate(() => document.querySelector(".results button.pick").click());
+  await panel(page, "packets with hostile names");
   const shown = await text(page);
   assert.ok(shown.includes("<img src=x onerror="), shown);
   const elements = await page.evaluate(() => document.querySelectorAll("main img, main script, main iframe").length);
@@ -225,6 +234,8 @@ async function alerts(one) {
   await page.evaluate(() => document.querySelector(".alert details summary").click());
   await until(page, "alert.threshold");
   await page.screenshot({ path: `${pictures}/${kind}-alert.png`, fullPage: true });
+  await click(page, ".alert button", "Packets");
+  assert.ok((await panel(page, "packets of an alert")).includes("198.51.100.2"));
   await click(page, ".alert button", "Suppress");
   await until(page, "flood server=198.51.100.2");
   await until(page, "added");
@@ -240,6 +251,52 @@ async function alerts(one) {
   await until(page, "SYNs to 198.51.100.2");
 }
 
+/** Waits until a panel of packets has some, and looks at the first. */
+async function panel(page, where) {
+  await page.waitForSelector("dialog.panel .packets li");
+  await page.evaluate(() => document.querySelector("dialog.panel .packets summary").click());
+  await page.waitForFunction(() => document.querySelector("dialog.panel dl")?.innerText.includes("eth.type"));
+  await accessible(page, where);
+  const shown = await page.evaluate(() => document.querySelector("dialog.panel").innerText);
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => !document.querySelector("dialog"));
+  return shown;
+}
+
+/** From rows to their packets, and to a file. */
+async function packets(one) {
+  const { page } = one;
+  await view(page, "Traffic", "Services");
+  for (const table of ["Hosts", "Pairs of hosts", "Services", "Protocols"]) {
+    await page.waitForFunction((wanted) => [...document.querySelectorAll("table")]
+      .some((t) => t.caption?.innerText === wanted && t.querySelector("button.pick")), {}, table);
+    await page.evaluate((wanted) => [...document.querySelectorAll("table")]
+      .find((t) => t.caption?.innerText === wanted).querySelector("button.pick").click(), table);
+    await panel(page, `packets of ${table}`);
+  }
+  const session = await page.createCDPSession();
+  await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: pictures, browserContextId: page.browserContext().id });
+  await page.evaluate(() => document.querySelector("button.pick").focus());
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("dialog.panel .packets li");
+  await one.page.screenshot({ path: `${pictures}/${kind}-packets.png` });
+  await rm(`${pictures}/weir-packets.pcapng`, { force: true });
+  await click(page, "dialog.panel button", "Download pcapng");
+  const file = await downloaded("weir-packets.pcapng");
+  assert.equal(file.readUInt32LE(0), 0x0a0d0d0a);
+  assert.ok(file.length > 100, `${file.length} bytes`);
+  await click(page, "dialog.panel button", "Close");
+}
+
+async function downloaded(name) {
+  for (let i = 0; i < 200; i += 1) {
+    const file = await readFile(`${pictures}/${name}`).catch(() => undefined);
+    if (file && file.length > 0) return file;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  throw new Error(`${name} was not downloaded`);
+}
+
 async function plan(one) {
   const { page } = one;
   await view(page, "Plan", "Machine level");
@@ -247,6 +304,11 @@ async function plan(one) {
   await until(page, "partial summarize");
   await until(page, "top 200 by bytes");
   await until(page, "Exchange 2: groups");
+  // Packets that came to the first stage are at least the groups that left the last.
+  await page.waitForFunction(() => [...document.querySelectorAll(".flow b")].some((b) => b.innerText !== "0"));
+  if (kind === "live") await page.waitForFunction(() => [...document.querySelectorAll(".flow")].some((p) => p.innerText.includes("/s)")));
+  const flows = await page.evaluate(() => [...document.querySelectorAll(".flow")].map((p) => p.innerText));
+  assert.ok(flows.length >= 3 && flows.every((text) => /^in [\d\u202f]+/.test(text)), flows.join("; "));
 }
 
 /** Everything can be reached by Tab, and shows that it has the focus. */
@@ -305,7 +367,7 @@ async function step(name, run) {
 /** Everything that somebody may do on the page. */
 async function uses() {
   const one = await open(address, { width: 1280, height: 900, scheme: "light" });
-  const steps = kind === "plain" ? { adding } : { traffic, plan, queries, keyboard };
+  const steps = kind === "plain" ? { adding } : { traffic, packets, plan, queries, keyboard };
   if (kind === "file") Object.assign(steps, { hostile, alerts });
   for (const [name, run] of Object.entries(steps)) {
     await step(name, async () => {

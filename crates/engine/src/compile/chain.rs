@@ -122,6 +122,7 @@ impl<'a> ChainBuilder<'a> {
     /// The operators so far.
     pub(super) fn chain(self) -> Chain {
         Chain {
+            passed: vec![0; self.ops.len()],
             regs: self.compiler.regs,
             ops: self.ops,
             time: self.time,

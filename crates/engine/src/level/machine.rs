@@ -14,6 +14,7 @@ mod written;
 use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
+use crate::flow::FlowLevel;
 use crate::kernel::KernelFeed;
 use crate::losses::LossRecord;
 use crate::node::NodeInput;
@@ -21,7 +22,7 @@ use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::outcome::RunError;
 use crate::panics::note_pipeline;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, count_flow};
 use crate::rows::{Output, Rows, Sink};
 use crate::suppress::SuppressionList;
 use egress::EgressWriter;
@@ -225,7 +226,10 @@ impl<'e> MachineLevel<'e> {
         ledger.rows += self.written.rows - self.written.late;
         ledger.unwritten += self.written.late;
         self.egress.count(ledger);
-        self.pipes.iter().for_each(|pipe| pipe.pipeline.count(ledger));
+        for pipe in &self.pipes {
+            pipe.pipeline.count(ledger);
+            count_flow(&pipe.pipeline, FlowLevel::Machine, ledger);
+        }
     }
 
     /// Says which frames are wanted.

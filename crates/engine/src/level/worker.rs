@@ -5,12 +5,13 @@ use super::{Channel, Closed};
 use crate::closing::Closing;
 use crate::compile::Placed;
 use crate::counters::Ledger;
+use crate::flow::FlowLevel;
 use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
 use crate::ops::operator::ActionsId;
 use crate::ops::operator::Wanted;
 use crate::panics::note_pipeline;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, count_flow};
 use crate::rows::Rows;
 use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
@@ -269,7 +270,10 @@ impl WorkerLevel {
 
     /// Adds what its stages counted to the ledger.
     pub(crate) fn count(&self, ledger: &mut Ledger) {
-        self.pipelines.iter().for_each(|pipeline| pipeline.count(ledger));
+        for pipeline in &self.pipelines {
+            pipeline.count(ledger);
+            count_flow(pipeline, FlowLevel::Worker, ledger);
+        }
     }
 
     /// Packets that it got.

@@ -59,6 +59,11 @@ pub(crate) trait Operator: Send + Any {
         false
     }
 
+    /// Keys that it holds.
+    fn held(&self) -> u64 {
+        0
+    }
+
     /// Adds what it counted to the ledger.
     fn count(&self, _ledger: &mut Ledger) {}
 }

@@ -26,6 +26,9 @@ pub(crate) trait Grouping: Send + 'static {
     /// Takes over the open groups of another one of the same plan, and its counts.
     fn take_over(&mut self, old: &mut Self);
 
+    /// Groups that it holds.
+    fn held(&self) -> u64;
+
     /// Adds what it counted to the ledger.
     fn count(&self, ledger: &mut Ledger);
 }
@@ -60,6 +63,10 @@ impl<G: Grouping> End for Partial<G> {
 
     fn expect_groups(&mut self, groups: usize) {
         self.0.expect_groups(groups);
+    }
+
+    fn held(&self) -> u64 {
+        self.0.held()
     }
 
     fn count(&self, ledger: &mut Ledger) {

@@ -316,6 +316,10 @@ impl Operator for Scan {
         true
     }
 
+    fn held(&self) -> u64 {
+        self.stores.iter().map(|store| store.held()).sum()
+    }
+
     fn count(&self, ledger: &mut Ledger) {
         let texts = match &self.mode {
             Mode::Steps(_) | Mode::Connections(_) => 0,

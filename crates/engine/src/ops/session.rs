@@ -339,6 +339,10 @@ impl Sessions {
 }
 
 impl Grouping for Sessions {
+    fn held(&self) -> u64 {
+        self.groups.len() as u64
+    }
+
     fn expect_groups(&mut self, groups: usize) {
         let groups = groups.min(self.max);
         self.open.iter_mut().for_each(|open| open.expect(groups));

@@ -260,6 +260,10 @@ impl Summarize {
 }
 
 impl Grouping for Summarize {
+    fn held(&self) -> u64 {
+        self.open.iter().map(|(_, groups)| groups.len() as u64).sum()
+    }
+
     fn expect_groups(&mut self, groups: usize) {
         self.expected = groups;
     }

@@ -146,6 +146,8 @@ impl<'e> ActiveProgram<'e> {
         self.finish(&|q| !whole[q], sink);
         new.machine.follow(&mut self.machine, past);
         self.count(past);
+        // Pipelines have other numbers from here on.
+        past.flows.clear();
         *self = new;
         self.machine.open(&self.program, sink);
         if let Some(e) = self.machine.take_error() {

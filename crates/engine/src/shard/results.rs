@@ -128,6 +128,11 @@ impl Results {
         self.waiting.load(Ordering::Acquire) >= ROW_BATCHES_AHEAD
     }
 
+    /// Batches of rows that wait to be emitted.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
     /// Notes that the rows of a unit were emitted.
     pub(super) fn emitted(&self, parts: &[WorkerResults]) {
         let batches = parts.iter().map(|part| part.rows.len()).sum();

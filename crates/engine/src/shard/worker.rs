@@ -3,7 +3,7 @@
 use super::closings::ClosingId;
 use super::coordinator::Coordinator;
 use super::gate::{Pass, Reader};
-use super::results::WorkerResults;
+use super::results::{Results, WorkerResults};
 use super::shared::Shared;
 use crate::counters::Ledger;
 use crate::feed::Feed;
@@ -123,6 +123,7 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
         if let Some(mut ledger) = shared.stats.end(shared.workers - 1) {
             coordinator.machine.count(&mut ledger);
             self.count(partitionings, &mut ledger);
+            ledger.flows.waiting = shared.results.as_ref().map(Results::waiting);
             let answer =
                 |feed: &Feed<'_>| coordinator.progress.answer(ledger, feed, &*coordinator.sink);
             shared.gate.look(&shared.waiters, answer);

@@ -9,7 +9,10 @@ use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Metric, Name};
 use weir_packet::fields;
 use weir_plan::limits::{METRIC_HELP_MAX, METRIC_SERIES, METRIC_SERIES_MAX};
 use weir_plan::metric::{is_label_name, is_metric_name, label_name};
-use weir_plan::{AggFunc, Expr, ExprKind, Func, Metric as Plan, MetricKind, Stage, Type, Value};
+use weir_plan::{
+    AggFunc, Alert, Expr, ExprKind, Func, Input, Metric as Plan, MetricKind, Schema, Stage, Type,
+    Value, Window,
+};
 
 /// The words of kinds.
 const KINDS: [&str; 3] = ["gauge", "counter", "histogram"];
@@ -128,29 +131,11 @@ impl<'t> Checker<'t> {
         None
     }
 
-    /// A histogram, whose column comes from `histogram()` in the latest `summarize`.
+    /// A histogram, whose column comes from `histogram()` in the latest `summarize`, perhaps under
+    /// another name since.
     fn histogram(&mut self, built: &Built, m: &Metric, at: Option<usize>) -> Option<MetricKind> {
-        let column = at.map(|at| built.scope.schema.columns[at].name.as_str());
-        let step = column.and_then(|column| {
-            self.latest(built, |stage| match stage {
-                Stage::Summarize(s) => Some(s.aggs.iter().find_map(|agg| {
-                    let is_it = agg.name == column && agg.func == AggFunc::Histogram;
-                    step_of(agg.arg.as_ref().filter(|_| is_it)?)
-                })),
-                // Another column of that name, made since.
-                Stage::Extend { columns } => {
-                    columns.iter().any(|(name, ..)| name == column).then_some(None)
-                }
-                Stage::Project { columns } => {
-                    let made = |(name, e): &(String, Expr)| {
-                        name == column && !matches!(e.kind, ExprKind::Column(_))
-                    };
-                    columns.iter().any(made).then_some(None)
-                }
-                _ => None,
-            })
-        });
-        if let Some(Some(step)) = step {
+        let step = at.and_then(|at| self.histogram_steps(built).into_iter().nth(at).flatten());
+        if let Some(step) = step {
             return Some(MetricKind::Histogram(step));
         }
         let (span, message) = match &m.of {
@@ -168,6 +153,23 @@ impl<'t> Checker<'t> {
             "as in `| summarize h = histogram(len, 100) every 10s | metric histogram \"x\" of h`",
         ));
         None
+    }
+
+    /// Of each column, the step of the histogram that it is.
+    fn histogram_steps(&self, built: &Built) -> Vec<Option<Value>> {
+        let mut chain = vec![&built.stages];
+        let mut input = built.input;
+        while let Input::Pipeline(n) = input {
+            chain.push(&self.built[n].stages);
+            input = self.built[n].input;
+        }
+        let (mut steps, mut schema) = (Vec::new(), Schema::default());
+        for stage in chain.into_iter().rev().flatten() {
+            steps = steps_after(stage, steps, &schema);
+            schema = stage.output(&schema);
+            steps.resize(schema.columns.len(), None);
+        }
+        steps
     }
 
     /// The columns that the names after `by` mean.
@@ -234,6 +236,42 @@ impl<'t> Checker<'t> {
                 None
             }
         }
+    }
+}
+
+/// Of each column after a stage, the step of the histogram that it is, as far as columns have one.
+fn steps_after(stage: &Stage, mut steps: Vec<Option<Value>>, input: &Schema) -> Vec<Option<Value>> {
+    let same = |steps: &[Option<Value>], e: &Expr| match e.kind {
+        ExprKind::Column(at) => steps.get(at).cloned().flatten(),
+        _ => None,
+    };
+    match stage {
+        Stage::Summarize(s) => {
+            let before = usize::from(s.window != Window::All) + s.keys.len();
+            let of_aggs = s.aggs.iter().map(|agg| {
+                let arg = agg.arg.as_ref().filter(|_| agg.func == AggFunc::Histogram);
+                arg.and_then(step_of)
+            });
+            std::iter::repeat_n(None, before).chain(of_aggs).collect()
+        }
+        Stage::Project { columns } | Stage::Reshape { columns, .. } => {
+            columns.iter().map(|(_, e)| same(&steps, e)).collect()
+        }
+        Stage::Extend { columns } => {
+            let made: Vec<_> = columns.iter().map(|(_, at, e)| (*at, same(&steps, e))).collect();
+            let width = made.iter().map(|(at, _)| at + 1).max().unwrap_or(0);
+            steps.resize(steps.len().max(width), None);
+            made.into_iter().for_each(|(at, step)| steps[at] = step);
+            steps
+        }
+        Stage::Alert(alert) => {
+            let evidence = alert.evidence(input).map(|at| steps.get(at).cloned().flatten());
+            std::iter::repeat_n(None, Alert::COLUMNS).chain(evidence).collect()
+        }
+        Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) | Stage::Distinct(_) => steps,
+        Stage::Sample(_) | Stage::Ends(_) | Stage::Capture(_) | Stage::Metric(_) => steps,
+        // Columns may be others than before.
+        _ => Vec::new(),
     }
 }
 

@@ -9,7 +9,8 @@ use weir_capture::limits::LOOKBACK_FILES_MAX;
 #[derive(Args, Debug)]
 pub(crate) struct LookbackArgs {
     /// Keep this much of the latest packets, for `capture` in a query or in one that is added later
-    /// (--control): in millions of bytes, or with k, m, g in KiB, MiB, GiB [default: 64m]
+    /// (--control), and for those who look at packets of a row (--http): in millions of bytes, or
+    /// with k, m, g in KiB, MiB, GiB; 0 for none [default: 64m, if something needs it]
     #[arg(long, value_name = "SIZE", value_parser = ring_size)]
     pub(crate) ring: Option<usize>,
 
@@ -24,9 +25,16 @@ pub(crate) struct LookbackArgs {
     /// Write at most this much into each file of `capture` [default: 64m]
     #[arg(long, value_name = "SIZE", value_parser = file_size)]
     pub(crate) capture_size: Option<u64>,
+
+    /// Whether the ring is there for the page only.
+    #[arg(skip)]
+    pub(crate) is_of_page: bool,
 }
 
 fn ring_size(text: &str) -> Result<usize, String> {
+    if text == "0" {
+        return Ok(0);
+    }
     let size = file_size(text)?;
     usize::try_from(size).map_err(|_| "this is more than the machine can address".to_owned())
 }

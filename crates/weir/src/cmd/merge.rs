@@ -11,7 +11,7 @@ use crate::signals;
 use crate::site::Site;
 use crate::term::Term;
 use crate::user::become_user;
-use crate::{delivery, ledger, suppress};
+use crate::{delivery, exports, ledger, suppress};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -43,6 +43,14 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let named = args.rows.out_dir.is_some();
     let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
+    let metrics = exports::names(&program);
+    if !metrics.is_empty() {
+        return Err(usage(format!(
+            "weir merge exports no metrics, and the query has `metric` ({metrics}): leave `metric` \
+             out of the query of the probes and of the merge, or run it on each probe with \
+             `weir run --metrics`, whose series a server such as Prometheus can add up"
+        )));
+    }
     let format = output::row_format(&program, &args.rows, false, term)?;
     let suppressions = SuppressionList::new(suppress::read(&args.rows.suppress)?);
     let targets = delivery::targets(&args.rows.deliver, Some(&program))?;

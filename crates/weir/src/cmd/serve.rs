@@ -9,6 +9,7 @@ use crate::query::Source;
 use crate::site::Site;
 use crate::term::Term;
 use anyhow::Context as _;
+use weir_capture::limits::LOOKBACK_BYTES;
 use weir_http::{Address, Token};
 
 /// Where it listens if nothing is said.
@@ -42,6 +43,10 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
     options.http.http = Some(address);
     if options.http.http_token_file.is_none() && address.is_loopback() {
         options.http.own_token = Some(Token::random().context("random bytes for a token")?);
+    }
+    if !options.live.interface.is_empty() && options.lookback.ring.is_none() {
+        options.lookback.ring = Some(LOOKBACK_BYTES);
+        options.lookback.is_of_page = true;
     }
     let filter = [rest, &filter].concat().join(" ");
     run::job(Job { programs, filter, options, shows: Shows::Page }, term)

@@ -154,6 +154,24 @@ fn every_view_over_a_wire() {
     assert!(said.contains("\nprocessed"), "{said}");
 }
 
+/// Whoever can't see a report, or has no mouse, can read it.
+#[test]
+fn a_report_is_accessible() {
+    let Some(scripts) = ready("a_report_is_accessible") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("report.html");
+    let capture = |name: &str| root().join("fixtures").join(name);
+    let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+    weir.arg("report").arg(capture("mixed.pcap")).arg(capture("syn_flood.pcap"));
+    let made = weir.arg("-o").arg(&page).output().expect("the binary runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let mut node = Command::new("node");
+    node.arg(scripts.join("tests/report.mjs")).arg(&page).env("CHROMIUM", chromium());
+    let output = node.output().expect("node runs");
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}{}", said(&output.stdout), said(&output.stderr));
+}
+
 /// A run whose programs are those of its user has the page, too, which adds its own if asked to.
 #[test]
 fn a_run_with_http_has_the_page() {

@@ -3,9 +3,11 @@
 use super::Served;
 use crate::common::root;
 use crate::over_http::{ask, get};
+use crate::wires::{Sender, ip, namespace, veth};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use weir_packet::craft::Frame;
 
 fn mixed() -> String {
     root().join("fixtures/mixed.pcap").display().to_string()
@@ -59,6 +61,253 @@ fn recent(served: &Served, programs: &str, wanted: usize) -> Vec<Value> {
             return all;
         }
     }
+}
+
+/// Asks for packets.
+fn packets(served: &Served, question: &Value) -> (u16, Value) {
+    api(served, "POST", "packets", question)
+}
+
+/// A row leads to its packets, a condition to those that meet it, and both to files.
+#[test]
+fn packets_of_files_are_found_again() {
+    let served = served();
+    until_ended(&served);
+    let rows = recent(&served, "page-flows", 1);
+    let row = rows[0]["rows"][0].clone();
+    let (status, found) =
+        packets(&served, &json!({ "program": "page-flows", "row": row, "limit": 200 }));
+    assert_eq!(status, 200, "{found}");
+    let all = found["packets"].as_array().expect("a list");
+    assert_eq!(all.len() as u64, row["packets"].as_u64().expect("a count"), "{row} {found}");
+    let bytes: u64 = all.iter().map(|one| one["length"].as_u64().expect("a length")).sum();
+    assert_eq!(bytes, row["bytes"].as_u64().expect("a sum"));
+    assert!(all.iter().all(|one| one["fields"]["ip.src"] == row["src"]), "{found}");
+    assert_eq!((&found["source"], &found["gone"]), (&json!("captures"), &json!(false)));
+    let (_, found) = packets(&served, &json!({ "where": "udp and dport == 53", "limit": 3 }));
+    assert_eq!(
+        (found["packets"].as_array().map(Vec::len), &found["more"]),
+        (Some(3), &json!(true))
+    );
+    assert!(found["packets"][0]["fields"]["dns.qname"].is_string(), "{found}");
+    assert_eq!(found["query"][0], "where udp and dport == 53");
+    served.end();
+}
+
+/// Browsers follow the rows of a run over a wire, one never reads, and one sends nothing: rows come
+/// to the others all the same, packets are counted to the last, and memory has its bounds.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the time that an answer takes")]
+fn many_browsers_and_one_that_never_reads() {
+    const BROWSERS: usize = 50;
+    if !namespace("many_browsers_and_one_that_never_reads") {
+        return;
+    }
+    veth("v1", "v2");
+    ip("link set lo up");
+    let served = Served::start(&["serve", "--http", "0", "-i", "v2", "udp"]);
+    let follow = || {
+        let (address, token) = (served.address(), served.token());
+        let mut stream = TcpStream::connect(address).expect("connects");
+        let path = "/api/v1/recent?programs=page-traffic,page-flows";
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        stream
+    };
+    let deaf = follow();
+    let silent = TcpStream::connect(served.address()).expect("connects");
+    let readers: Vec<_> = (0..BROWSERS)
+        .map(|_| {
+            let stream = follow();
+            std::thread::spawn(move || packets_told(stream))
+        })
+        .collect();
+    let sender = Sender::new("v1");
+    let mut sent = 0_u64;
+    for second in 0..3_u8 {
+        for i in 0..2000_u32 {
+            let [_, _, a, b] = i.to_be_bytes();
+            let frame = Frame::ethernet().ipv4([10, second, a, b], [192, 0, 2, 1]);
+            sender.send(&frame.udp(1000, 53).payload(&[0; 60]).bytes());
+            sent += 1;
+        }
+        // Windows close in between.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+    }
+    let memory = memory_most(served.run.child.id());
+    let before = std::time::Instant::now();
+    let (_, stats) = api(&served, "GET", "stats", &Value::Null);
+    assert!(before.elapsed().as_secs() < 3, "the run answers slowly");
+    assert_eq!(stats["processed"], sent, "{stats}");
+    // The ring, the rows that are kept, and the tables: none of it is for each browser.
+    assert!(memory < 600 << 20, "{memory} bytes");
+    served.end();
+    for reader in readers {
+        assert_eq!(reader.join().expect("it reads"), sent);
+    }
+    drop((deaf, silent));
+}
+
+/// The most memory that a process has had, in bytes.
+fn memory_most(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+/// The packets that the rows of page-traffic count, up to the end of the stream.
+fn packets_told(mut stream: TcpStream) -> u64 {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an end");
+    let mut told = 0;
+    for line in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        if event["program"] == "page-traffic" {
+            let rows = event["rows"].as_array().expect("rows");
+            told += rows.iter().map(|row| row["packets"].as_u64().expect("a count")).sum::<u64>();
+        }
+    }
+    told
+}
+
+/// The ring of a run over a wire has the packets of a row, and says what it has no more.
+#[test]
+fn packets_of_a_wire_are_found_in_the_ring() {
+    if !namespace("packets_of_a_wire_are_found_in_the_ring") {
+        return;
+    }
+    veth("v1", "v2");
+    ip("link set lo up");
+    let served = Served::start(&["serve", "--http", "0", "-i", "v2", "--ring", "100k", "udp"]);
+    let sender = Sender::new("v1");
+    let send = |host: u8, n: u32| {
+        for i in 0..n {
+            let frame = Frame::ethernet().ipv4([10, 0, 0, host], [192, 0, 2, 1]);
+            sender.send(&frame.udp(1000 + i as u16, 53).payload(&[host; 60]).bytes());
+        }
+    };
+    let of = |host: u8| json!({ "where": format!("ip.src == 10.0.0.{host}"), "limit": 200 });
+    let wait = |host: u8, n: usize| loop {
+        let (status, found) = packets(&served, &of(host));
+        assert_eq!(status, 200, "{found}");
+        if found["packets"].as_array().is_some_and(|all| all.len() == n) {
+            return found;
+        }
+        // There is a limit to requests in a second.
+        (0..10).for_each(|_| crate::wires::pause());
+    };
+    send(1, 20);
+    let first = wait(1, 20);
+    assert_eq!((&first["source"], &first["gone"]), (&json!("ring"), &json!(false)), "{first}");
+    assert_eq!(first["packets"][0]["interface"], "v2", "{first}");
+    // Others take their place.
+    send(2, 3000);
+    let later = wait(1, 0);
+    assert_eq!(later["gone"], true, "{later}");
+    let (_, latest) = packets(&served, &of(2));
+    assert_eq!(
+        (latest["packets"].as_array().map(Vec::len), &latest["more"]),
+        (Some(200), &json!(true))
+    );
+    let rows = recent(&served, "page-flows", 2);
+    let row = rows.last().expect("an event")["rows"][0].clone();
+    let (status, of_row) = packets(&served, &json!({ "program": "page-flows", "row": row }));
+    assert_eq!((status, of_row["query"].as_array().is_some()), (200, true), "{of_row}");
+    let said = served.end();
+    assert!(!said.contains("captured"), "{said}");
+}
+
+/// Without a ring there is nothing to look for, and no program may keep packets by that of a page.
+#[test]
+fn a_run_without_a_ring_says_so() {
+    if !namespace("a_run_without_a_ring_says_so") {
+        return;
+    }
+    veth("v1", "v2");
+    ip("link set lo up");
+    let served = Served::start(&["serve", "--http", "0", "-i", "v2", "--ring", "0"]);
+    let (status, refused) = packets(&served, &json!({ "where": "" }));
+    assert_eq!(status, 409);
+    assert!(refused["error"].as_str().is_some_and(|why| why.contains("--ring")), "{refused}");
+    served.end();
+    let served = Served::start(&["serve", "--http", "0", "-i", "v2"]);
+    let text = "packets | summarize n = count() by ip.src every 1s | capture 1s by ip.src";
+    let (status, refused) = api(&served, "POST", "programs", &json!({ "name": "a", "text": text }));
+    assert_eq!(status, 409, "{refused}");
+    served.end();
+}
+
+/// What goes through the stages of each program adds up to the packets of the capture.
+#[test]
+fn stages_count_what_goes_through_them() {
+    for workers in ["1", "3"] {
+        let query = "packets | where udp | summarize n = count() by dport every 1s | where n > 1";
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("ports.weir");
+        std::fs::write(&file, query).expect("writes");
+        let file = file.display().to_string();
+        let served = Served::start(&["serve", &file, "--http", "0", "-j", workers, "-r", &mixed()]);
+        until_ended(&served);
+        let (status, flow) = api(&served, "GET", "flow", &Value::Null);
+        assert_eq!(status, 200, "{flow}");
+        let programs = flow["programs"].as_array().expect("a list");
+        let find = |name: &str| {
+            let found = programs.iter().find(|one| one["name"] == name).expect("a program");
+            found["stages"].as_array().expect("stages").clone()
+        };
+        for name in ["page-traffic", "page-flows"] {
+            let first = &find(name)[0];
+            assert_eq!(first["rows_in"], 336, "{name} {flow}");
+            assert!(first["rows_out"].as_u64() > Some(0), "{name} {flow}");
+        }
+        let ports = find("ports");
+        let stage = |level: &str, at: u64| {
+            let is_it = |one: &&Value| one["level"] == level && one["stage"] == at;
+            ports.iter().find(is_it).unwrap_or_else(|| panic!("{level} {at}: {flow}")).clone()
+        };
+        let (filter, groups) = (stage("worker", 0), stage("worker", 1));
+        assert_eq!((&filter["rows_in"], &filter["rows_out"]), (&json!(336), &groups["rows_in"]));
+        let merged = stage("machine", 1);
+        assert_eq!(groups["rows_out"], merged["rows_in"], "{flow}");
+        assert_eq!(merged["rows_out"], stage("machine", 2)["rows_in"], "{flow}");
+        let rows = &recent(&served, "ports", 1)[0]["rows"];
+        assert_eq!(stage("machine", 2)["rows_out"], rows.as_array().expect("rows").len());
+        served.end();
+    }
+}
+
+/// What is asked for is held to bounds, and no text makes the run do anything else.
+#[test]
+fn wrong_questions_for_packets_are_refused() {
+    let served = served();
+    until_ended(&served);
+    let row = json!({ "src": "10.0.0.1" });
+    for (question, status) in [
+        (json!({ "where": "dprt == 53" }), 422),
+        (json!({ "where": "tcp | forward \"/tmp/x.pcap\"" }), 422),
+        (json!({ "where": "tcp\n| summarize count()" }), 422),
+        (json!({ "where": "tcp | pass\nlet a = packets" }), 422),
+        (json!({ "where": "ip.src in file \"/etc/passwd\"" }), 422),
+        (json!({ "where": "tcp", "from": "yesterday" }), 422),
+        (json!({ "program": "none", "row": row }), 404),
+        (json!({ "program": "page-flows", "output": "none", "row": row }), 404),
+        (json!({ "program": "page-flows", "row": { "src": 1 } }), 422),
+        (json!({ "program": "page-flows", "row": row, "where": "tcp" }), 400),
+        (json!([]), 400),
+        (json!({ "where": "x".repeat(100_000) }), 422),
+    ] {
+        assert_eq!(packets(&served, &question).0, status, "{}", question.to_string().len());
+    }
+    // The text of a condition may end in a comment.
+    assert_eq!(packets(&served, &json!({ "where": "tcp # all of it" })).0, 200);
+    let address = served.address();
+    for token in ["", "Authorization: Bearer 0000000000000000\r\n"] {
+        let head = format!("POST /api/v1/packets HTTP/1.1\r\nHost: {address}\r\n{token}");
+        let body = "{\"where\": \"tcp\"}";
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        assert_eq!(ask(address, &request).0, 401);
+    }
+    served.end();
 }
 
 fn until_ended(served: &Served) {

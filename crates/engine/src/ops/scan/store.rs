@@ -103,6 +103,11 @@ pub(super) struct TakeTerms<'a> {
 }
 
 impl Store {
+    /// Keys that it holds.
+    pub(super) fn held(&self) -> u64 {
+        self.rows.saturating_sub(self.free.len()) as u64
+    }
+
     /// A store for keys of a layout with `cells` words of state.
     pub(super) fn new(layout: Layout, cells: usize, max_keys: usize, hash_key: HashKey) -> Store {
         let stride = row_words(layout.words + HEAD + cells);

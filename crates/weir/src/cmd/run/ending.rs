@@ -20,7 +20,7 @@ impl Run<'_> {
         interrupted: bool,
         delivered: Option<&DeliveryCounts>,
     ) -> anyhow::Result<Status> {
-        let captures = source.finish();
+        let captures = source.finish().filter(|_| self.keeps_for_files());
         let left = outcome.error.as_ref().and_then(reader_left);
         // A reader that takes the first rows of a file, as head(1) does, wants no more of it.
         if left.is_some() && !self.is_live() {

@@ -122,13 +122,17 @@ impl Run<'_> {
 
     /// The captures, from their beginning.
     pub(super) fn captures(&self) -> Result<Captures, SourceError> {
-        let options = weir_capture::Options {
+        Captures::new(self.options.read.clone(), &self.capture_options())
+    }
+
+    /// How captures are read.
+    pub(super) fn capture_options(&self) -> weir_capture::Options {
+        weir_capture::Options {
             filter: self.filter.clone(),
             order: if self.options.append { Order::Given } else { Order::Time },
             interfaces: self.names.clone(),
             ..Default::default()
-        };
-        Captures::new(self.options.read.clone(), &options)
+        }
     }
 
     /// When the kernel is to hand packets over: at once, where somebody waits for what is made of

@@ -22,7 +22,7 @@ impl Serving {
             && !options.read.iter().any(|name| is_stream(name))
             && options.rows.out_dir.is_none()
             && options.write.to.is_none()
-            && options.lookback.ring.is_none()
+            && options.lookback.ring.unwrap_or(0) == 0
             && program.outlets().is_empty()
             && program.captures().next().is_none();
         Serving { reads_again, passes: Arc::default() }

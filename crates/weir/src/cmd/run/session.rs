@@ -65,6 +65,12 @@ impl Run<'_> {
         !self.options.live.interface.is_empty()
     }
 
+    /// Whether packets that are kept may go to files: the ring of a page is for those who look at
+    /// packets, unless a query of the run asks for files.
+    pub(super) fn keeps_for_files(&self) -> bool {
+        !self.options.lookback.is_of_page || self.program.captures().next().is_some()
+    }
+
     pub(super) fn engine_options(&self, stats: &Stats, changes: Option<Arc<Changes>>) -> Options {
         let defaults = Options::default();
         Options {

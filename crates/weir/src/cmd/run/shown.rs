@@ -5,10 +5,12 @@ use crate::delivery::{self, AlertTap};
 use crate::exports::Exports;
 use crate::metrics;
 use crate::observe::Observer as _;
+use crate::packets::{self, Earlier, ReadAgain};
 use crate::page;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
+use weir_capture::lookback::HeldFrames;
 use weir_control::Answers;
 use weir_deliver::{Courier, WhenFull};
 use weir_engine::rows::{Output, Sink};
@@ -37,7 +39,7 @@ impl Run<'_> {
         &self,
         http: HttpSocket,
         stats: &Stats,
-        answers: Option<Arc<Answers>>,
+        (answers, held): (Option<Arc<Answers>>, Option<HeldFrames>),
         (sink, options): (Box<dyn Sink>, RowOptions),
     ) -> anyhow::Result<Box<dyn Sink>> {
         let is_api = self.options.http.http.is_some();
@@ -46,9 +48,13 @@ impl Run<'_> {
         let address = http.address()?;
         let clients = (tallies.clone(), rows.clone());
         let feed = rows.clone();
-        let lookups = || page::lookups(self.phase.clone());
         let api = answers.filter(|_| is_api);
-        let api = api.map(|answers| Api { answers, rows, lookups: lookups() });
+        let api = api.map(|answers| {
+            let earlier = self.earlier(held);
+            let packets = earlier.map(|earlier| packets::finder(earlier, Arc::clone(&answers)));
+            let lookups = page::lookups(self.phase.clone(), (stats, &answers));
+            Api { answers, rows, lookups, packets }
+        });
         let has_page = page.is_some();
         let exports = Exports::default();
         let form = (options, self.options.rows.names.into());
@@ -69,6 +75,22 @@ impl Run<'_> {
             self.term.say(format_args!("page: http://{address}/{}", token.unwrap_or_default()));
         }
         Ok(exports.watch(Box::new(tap)))
+    }
+
+    /// Where packets that have passed are found, if they are.
+    fn earlier(&self, held: Option<HeldFrames>) -> Option<Earlier> {
+        if let Some(held) = held {
+            return Some(Earlier::Ring(held));
+        }
+        self.reads_again().then(|| {
+            Earlier::Captures(ReadAgain {
+                captures: self.options.read.clone(),
+                options: self.capture_options(),
+                count: self.options.count,
+                headers: self.options.headers.into(),
+                fragments: self.options.fragments,
+            })
+        })
     }
 
     /// Which rows are kept for those who open the page later.

@@ -17,7 +17,7 @@ use crate::user::user_ids;
 use crate::{delivery, lookback, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use weir_capture::lookback::Lookback;
+use weir_capture::lookback::{HeldFrames, Lookback};
 use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
 use weir_control::{Answers, Server};
@@ -53,6 +53,16 @@ struct Opened {
     kernel: Option<Arc<KernelTables>>,
     /// Whether the input may wait for its writer.
     stream: bool,
+}
+
+/// What clients over HTTP are served by.
+struct Clients {
+    /// Where they connect.
+    http: Option<HttpSocket>,
+    /// What answers them, where programs may change.
+    answers: Option<Arc<Answers>>,
+    /// The packets that are kept.
+    held: Option<HeldFrames>,
 }
 
 impl Run<'_> {
@@ -100,7 +110,7 @@ impl Run<'_> {
             source = source.fragments();
         }
         let source = Lookback::new(source, kept)?;
-        if let Some(tally) = source.tally() {
+        if let Some(tally) = source.tally().filter(|_| self.keeps_for_files()) {
             stats.report_captures(tally);
         }
         let opened = Opened {
@@ -160,7 +170,7 @@ impl Run<'_> {
         let running = std::mem::take(&mut self.running);
         let RunSink { sink, cleanup: _cleanup, answers } = match &changes {
             Some(changes) => {
-                let keeps_packets = source.asking().is_some();
+                let keeps_packets = source.asking().is_some() && self.keeps_for_files();
                 let (stats, site) = (&stats, std::mem::take(&mut self.site));
                 let server = server.as_ref();
                 let control = Control { server, changes, stats, keeps_packets, site };
@@ -173,8 +183,8 @@ impl Run<'_> {
             }
         };
         let sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
-        let mut sink =
-            self.show_to_others((http, answers), &stats, plot.as_ref(), (sink, table))?;
+        let clients = Clients { http, answers, held: source.held() };
+        let mut sink = self.show_to_others(clients, &stats, plot.as_ref(), (sink, table))?;
         if let Some(asking) = source.asking() {
             sink = lookback::Asks::new(asking).on_the_way(sink);
         }
@@ -209,7 +219,7 @@ impl Run<'_> {
     /// The sink for rows that clients over HTTP and a picture are shown, too.
     fn show_to_others(
         &self,
-        (http, answers): (Option<HttpSocket>, Option<Arc<Answers>>),
+        Clients { http, answers, held }: Clients,
         stats: &Stats,
         plot: Option<&PlotFile>,
         (mut sink, table): (Box<dyn Sink>, RowOptions),
@@ -218,7 +228,7 @@ impl Run<'_> {
             self.fit_windows(answers)?;
         }
         if let Some(http) = http {
-            sink = self.serve_http(http, stats, answers, (sink, table))?;
+            sink = self.serve_http(http, stats, (answers, held), (sink, table))?;
         }
         Ok(match plot {
             Some(plot) => plot.watch(sink),

@@ -1,0 +1,251 @@
+//! Packets that have passed, found again for whoever looks at a row: in the ring of a run over
+//! interfaces, or in its captures.
+
+mod decode;
+mod search;
+mod values;
+
+use self::search::{Bounds, FoundFrames, Search};
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use weir_capture::Captures;
+use weir_capture::lookback::HeldFrames;
+use weir_control::Answers;
+use weir_engine::reading::Reading;
+use weir_engine::rows::Output;
+use weir_http::{
+    FindPackets, NoPackets, PacketsAnswer, PacketsForm, PacketsQuestion, WhichPackets,
+};
+use weir_packet::interface::InterfaceNames;
+use weir_packet::source::{Source, SourceError};
+use weir_packet::time::{parse_rfc3339, rfc3339};
+use weir_packet::walk::Headers;
+use weir_plan::together::side_by_side;
+use weir_plan::{Program, Stage, print};
+
+/// Searches at the same time: each reads what others have to wait for.
+const SEARCHES_MAX: usize = 2;
+
+/// Where packets that have passed are found.
+pub(crate) enum Earlier {
+    /// In the ring of frames.
+    Ring(HeldFrames),
+    /// In captures, which are read again.
+    Captures(ReadAgain),
+}
+
+/// Captures, and how they are read.
+pub(crate) struct ReadAgain {
+    pub(crate) captures: Vec<String>,
+    pub(crate) options: weir_capture::Options,
+    /// As many packets as the run takes.
+    pub(crate) count: Option<u64>,
+    pub(crate) headers: Headers,
+    pub(crate) fragments: bool,
+}
+
+impl ReadAgain {
+    fn start(&self) -> Result<Box<dyn Source>, SourceError> {
+        let source = Captures::new(self.captures.clone(), &self.options)?.start()?;
+        let source: Box<dyn Source> = match self.count {
+            Some(n) => Box::new(crate::source::Take::new(source, n)),
+            None => source,
+        };
+        let source = Reading::new(source).headers(self.headers);
+        Ok(Box::new(if self.fragments { source.fragments() } else { source }))
+    }
+}
+
+/// What is looked for.
+struct Sought {
+    /// The stages that keep the packets.
+    stages: Vec<Stage>,
+    /// They are not before this time, ...
+    from: Option<i64>,
+    /// ... and before this one.
+    until: Option<i64>,
+    /// Stages that were not followed back.
+    passed_over: Vec<&'static str>,
+}
+
+/// Finds packets for clients.
+pub(crate) fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
+    let searches = AtomicUsize::new(0);
+    Box::new(move |question| {
+        let sought = sought(&question, &answers)?;
+        let Some(_search) = Turn::take(&searches) else {
+            let reason = format!("{SEARCHES_MAX} clients look for packets already; try again");
+            return Err(NoPackets::Busy(reason));
+        };
+        find(&earlier, &sought, &question)
+    })
+}
+
+/// One of the searches at a time.
+struct Turn<'a>(&'a AtomicUsize);
+
+impl<'a> Turn<'a> {
+    fn take(searches: &'a AtomicUsize) -> Option<Turn<'a>> {
+        let before = searches.fetch_add(1, Ordering::Relaxed);
+        let turn = Turn(searches);
+        (before < SEARCHES_MAX).then_some(turn)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a question asks for, as stages over packets.
+fn sought(question: &PacketsQuestion, answers: &Answers) -> Result<Sought, NoPackets> {
+    let mut sought = match &question.which {
+        WhichPackets::Condition(text) => Sought {
+            stages: search::condition(text)
+                .map_err(|text| NoPackets::Wrong("the condition has errors".to_owned(), text))?,
+            from: None,
+            until: None,
+            passed_over: Vec::new(),
+        },
+        WhichPackets::Row { program, output, row } => {
+            let Some(shown) = answers.program(program) else {
+                return Err(NoPackets::Unknown(format!("no program is called {program}")));
+            };
+            of_row(program, &shown.program, output.as_deref(), row)?
+        }
+    };
+    let time = |text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => parse_rfc3339(text).map(Some).ok_or_else(|| {
+            let reason = format!("{text}: not a time such as 2026-11-21T05:50:53.227Z");
+            NoPackets::Wrong(reason, String::new())
+        }),
+    };
+    let (from, until) = (time(&question.from)?, time(&question.until)?);
+    sought.from = sought.from.max(from);
+    sought.until = match (sought.until, until) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    Ok(sought)
+}
+
+/// The packets of a row of a program.
+fn of_row(
+    name: &str,
+    program: &Arc<Program>,
+    output: Option<&str>,
+    row: &Map<String, Json>,
+) -> Result<Sought, NoPackets> {
+    let alone = vec![(name.to_owned(), Program::clone(program))];
+    let together = side_by_side(alone).map_err(|e| NoPackets::Impossible(e.to_string()))?;
+    let outputs = Output::of(&together);
+    let output = output.or_else(|| row.get("_pipeline").and_then(Json::as_str));
+    let at = match output {
+        Some(wanted) => outputs.iter().position(|o| o.name.as_deref().unwrap_or(name) == wanted),
+        None => (outputs.len() == 1).then_some(0),
+    };
+    let Some(at) = at else {
+        let reason = match output {
+            Some(output) => format!("{name} has no output {output}"),
+            None => format!("{name} has {} outputs: say which the row is of", outputs.len()),
+        };
+        return Err(NoPackets::Unknown(reason));
+    };
+    let mut values = Vec::new();
+    for column in &outputs[at].schema.columns {
+        let value = row.get(&column.name).map(|cell| values::value(cell, &column.ty));
+        let known = value.transpose().map_err(|()| {
+            let reason = format!("the row: {} is no {}", column.name, column.ty);
+            NoPackets::Wrong(reason, String::new())
+        })?;
+        values.push(known.flatten());
+    }
+    let printed = together.pipelines.iter().enumerate().filter(|(_, p)| p.printed);
+    let pipeline = printed.map(|(i, _)| i).nth(at).unwrap_or(0);
+    let found = together.packets_of(pipeline, &values);
+    let found = found.map_err(|why| NoPackets::Impossible(why.to_string()))?;
+    let weir_plan::origin::RowPackets { stages, from, until, passed_over, .. } = found;
+    Ok(Sought { stages, from, until, passed_over })
+}
+
+/// Looks for packets, and answers.
+fn find(
+    earlier: &Earlier,
+    sought: &Sought,
+    question: &PacketsQuestion,
+) -> Result<PacketsAnswer, NoPackets> {
+    let bounds = Bounds::of(question.form, question.limit);
+    let last = sought.until.map_or(i64::MAX, |until| until.saturating_sub(1));
+    let (mut source, names, headers): (Box<dyn Source>, InterfaceNames, Headers) = match earlier {
+        Earlier::Ring(held) => {
+            // Folds see what came before, too.
+            let folds = sought.stages.iter().any(Stage::holds_state);
+            let first = sought.from.filter(|_| !folds).unwrap_or(i64::MIN);
+            (Box::new(held.read(first, last)), held.names(), held.headers())
+        }
+        Earlier::Captures(again) => {
+            let source = again.start().map_err(|e| NoPackets::Impossible(e.to_string()))?;
+            (source, again.options.interfaces.clone(), again.headers)
+        }
+    };
+    let search = Search::new(&sought.stages, (sought.from, sought.until));
+    let found = search.run(&mut *source, bounds);
+    if question.form == PacketsForm::Pcapng {
+        let frames = found.frames.iter().map(|(sent, bytes)| (*sent, &**bytes));
+        return Ok(PacketsAnswer::Capture(weir_capture::write::to_pcapng(frames, &names)));
+    }
+    let packets = decode::packets(&found.frames, &names, headers);
+    Ok(PacketsAnswer::Decoded(answer(earlier, sought, &found, packets)))
+}
+
+/// Packets, and what is known about them, as JSON.
+fn answer(earlier: &Earlier, sought: &Sought, found: &FoundFrames, packets: Vec<Json>) -> Json {
+    let mut value = json!({
+        "packets": packets,
+        "more": found.more,
+        "query": texts(&sought.stages),
+        "passed_over": sought.passed_over,
+        "source": match earlier {
+            Earlier::Ring(_) => "ring",
+            Earlier::Captures(_) => "captures",
+        },
+        "gone": false,
+        "cut_short": found.cut_short,
+    });
+    let mut put = |name: &str, time: Option<i64>| {
+        if let Some(time) = time {
+            value[name] = rfc3339(time).into();
+        }
+    };
+    put("from", sought.from);
+    put("until", sought.until);
+    if let Earlier::Ring(held) = earlier {
+        // After the search: what was forgotten meanwhile may have been missed.
+        let span = held.span();
+        put("kept_from", span.kept.map(|(first, _)| first));
+        put("kept_to", span.kept.map(|(_, last)| last));
+        let gone = |latest| sought.from.is_none_or(|from| from <= latest);
+        value["gone"] = span.forgotten.is_some_and(gone).into();
+    }
+    if let Some(error) = &found.error {
+        value["error"] = error.as_str().into();
+    }
+    value
+}
+
+/// Stages over packets as a query writes them.
+fn texts(stages: &[Stage]) -> Vec<String> {
+    let mut schema = weir_plan::Schema::default();
+    let text = |stage: &Stage| {
+        let text = print::stage(stage, &schema);
+        schema = stage.output(&schema);
+        text
+    };
+    stages.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests;
