@@ -102,6 +102,9 @@ impl Run<'_> {
         if let Some(tally) = source.tally() {
             stats.report_captures(tally);
         }
+        if self.reads_records() {
+            stats.report_records(self.records.clone());
+        }
         let opened = Opened {
             source,
             outlets,
