@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     missing=
-    for package in tcpdump libpcap0.8 gcc libc6-dev pkg-config procps iproute2 util-linux ethtool tshark tmux nfdump openssl python3; do
+    for package in tcpdump libpcap0.8 gcc libc6-dev pkg-config procps iproute2 util-linux ethtool tshark tmux nfdump softflowd openssl python3; do
         dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
     done
     if [ -n "$missing" ]; then

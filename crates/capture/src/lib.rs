@@ -1,5 +1,6 @@
 //! Where frames come from and go: capture files, plain or compressed, mapped or streamed, and the
 //! filters that tcpdump users type; the interfaces of this machine ([`live`]).
+//! [`records`] are the flow records of exporters.
 //! [`outlets::Outlets`] takes the frames that a run hands out, to files ([`mod@write`]) and onto
 //! wires ([`send`]).
 //!
@@ -34,6 +35,8 @@ mod merge;
 mod open;
 mod options;
 pub mod outlets;
+#[cfg(target_os = "linux")]
+pub mod records;
 pub mod send;
 mod stream;
 mod sys;

@@ -297,3 +297,13 @@ pub const TCX_DRAIN_MS: u32 = 10;
 
 /// Nanoseconds that two readings of the difference of two clocks differ by, though nobody set one.
 pub const TCX_CLOCK_SLACK_NS: u64 = 20_000;
+
+/// Addresses that flow records are received at in one run; more are refused.
+pub const RECORD_SOCKETS_MAX: usize = 16;
+
+/// Datagrams with flow records that are received before what time it is is said again.
+pub const RECORD_DATAGRAMS: usize = 1024;
+
+/// The memory for datagrams with flow records on their way from the kernel, in bytes for each
+/// socket. The kernel drops what comes while it is full, and counts that.
+pub const RECORD_BUFFER: usize = 8 << 20;

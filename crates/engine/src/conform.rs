@@ -170,7 +170,7 @@ pub(crate) fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
 pub fn program(stages: Vec<Stage>) -> Program {
     let schema = schema_after(&stages, &Schema::default());
     let input = Input::Packets;
-    Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
+    Program::of(vec![Pipeline { name: None, input, stages, schema, printed: true }])
 }
 
 /// [`check`] of [`program`] over [`Frames::sample`]; the rows as text, a line each.

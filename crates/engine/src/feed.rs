@@ -10,7 +10,7 @@ use crate::supply::Supply;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_packet::bits::Bits;
-use weir_packet::source::{Account, FrameBatch, Source, SourceError};
+use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::Program;
 use weir_plan::physical::{Tick, ticks};
 
@@ -172,7 +172,10 @@ impl<'a> Feed<'a> {
         times.steps.clear();
         let before = self.clock.watermark();
         if !frames.is_empty() {
-            self.times_of_packets(frames.ts(), times);
+            match frames.link {
+                LinkType::FLOW_RECORDS => self.times_of_records(frames.ts(), times),
+                _ => self.times_of_packets(frames.ts(), times),
+            }
         }
         let watermark = frames.reached().map(|ts| self.clock.reach(ts));
         let close = watermark.filter(|&w| self.closing.closes(w));
@@ -196,6 +199,16 @@ impl<'a> Feed<'a> {
         } else {
             self.times_by_packet(ts, times);
         }
+    }
+
+    /// The one step of flow records, which come in no order of time: only what the source has
+    /// reached moves the clock.
+    fn times_of_records(&mut self, ts: &[i64], times: &mut Times) {
+        let watermark = self.clock.watermark();
+        times.own = ts.iter().all(|&t| t >= watermark);
+        times.clock.clear();
+        times.clock.extend(ts.iter().map(|&t| t.max(watermark)));
+        times.steps.push(Step { close: None, rows: Bits::first(ts.len()) });
     }
 
     /// The same, packet by packet.

@@ -18,6 +18,7 @@
 //! - Where a source says what time it has reached, as one of a wire does, the watermark is not
 //!   below that from then on, nor is the clock; a clock that has not started starts there, and the
 //!   packets that were only remembered are then observed.
+//! - Times of flow records move no clock: only what the source has reached does.
 //! - A row is late for the window `[start, end)` if `end` is at or below the watermark after its
 //!   packet was observed, less the `lateness` of the `summarize`. A late row is counted by each
 //!   `summarize` that drops it, and nothing of it is evaluated there. Where windows slide, a row is
@@ -115,7 +116,7 @@ use decode::Decoder;
 use eval::Eval;
 use row::Mark;
 use steps::ModelSteps;
-use weir_packet::source::{FrameBatch, Source, SourceError};
+use weir_packet::source::{FrameBatch, LinkType, Source, SourceError};
 use weir_plan::{Program, Suppression, Value};
 
 /// What a run gives.
@@ -192,7 +193,10 @@ fn run_until(
         }
         steps.context.losses.lost(batch.gap(), clock.watermark());
         for i in 0..batch.len() {
-            let watermark = clock.observe(batch.ts()[i]);
+            let watermark = match batch.link {
+                LinkType::FLOW_RECORDS => clock.watermark(),
+                _ => clock.observe(batch.ts()[i]),
+            };
             steps.context.losses.came(batch.ts()[i], watermark);
             let watermark = Mark::At(watermark);
             steps.step(None, watermark);
@@ -236,7 +240,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use weir_packet::fields::by_name;
-    use weir_packet::source::{Account, Chunk, LinkType};
+    use weir_packet::source::{Account, Chunk};
     use weir_plan::stage::ScanState;
     use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Input, Order, Pipeline, Scan, Schema};
     use weir_plan::{SortKey, Stage, Summarize, Type, Window};
@@ -306,7 +310,7 @@ mod tests {
     fn rows(pipelines: Vec<Pipeline>, packets: &[(i64, u32)]) -> (Vec<String>, Ledger) {
         let time = TimeRules { lateness_ns: 0, jump_ns: 1000 };
         let mut source = Packets(packets.to_vec());
-        let program = Program { pipelines };
+        let program = Program::of(pipelines);
         let answer = run(&program, &Functions::default(), &mut source, &time);
         let text = |v: &Value| match v {
             Value::Time(ns) => format!("@{ns}"),

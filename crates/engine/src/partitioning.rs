@@ -119,7 +119,7 @@ mod tests {
     /// Pipelines of one stage each, and what the partitionings for so many workers are.
     fn check(stages: &[Stage], workers: usize, expected: &[(&str, &[usize])]) {
         let pipelines = stages.iter().flat_map(|s| program(vec![s.clone()]).pipelines).collect();
-        let program = Program { pipelines };
+        let program = Program::of(pipelines);
         let partitionings =
             Partitionings::new(&program, &place(&program), workers, HashKey::random());
         let name = |by: &SpreadBy| match by {

@@ -259,7 +259,7 @@ mod tests {
             schema: Schema::default(),
             printed: true,
         };
-        Program { pipelines: stages.into_iter().map(pipeline).collect() }
+        Program::of(stages.into_iter().map(pipeline).collect())
     }
 
     fn fitted(stages: Vec<Vec<Stage>>, memory: u64, workers: usize) -> Vec<(usize, u64)> {

@@ -225,7 +225,7 @@ mod tests {
             let alone = check(&program, &Functions::default(), &queries()).len();
             // Two pipelines look at the same packets, each with texts of its own.
             let two = [program.pipelines.clone(), program.pipelines].concat();
-            let both = check(&Program { pipelines: two }, &Functions::default(), &queries());
+            let both = check(&Program::of(two), &Functions::default(), &queries());
             assert_eq!(both.len(), 2 * alone);
             alone
         };

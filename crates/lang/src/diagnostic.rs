@@ -266,6 +266,8 @@ codes! {
     BadOutput,
     /// A field that a column replaces, of packets that leave with the field as it was.
     ReplacedField,
+    /// A query that reads packets and flow records.
+    MixedSources,
 }
 
 impl Code {
@@ -304,7 +306,7 @@ mod tests {
         assert_eq!(numbered[9], "W010 ForeignWord");
         assert_eq!(numbered[26], "W027 TypeMismatch");
         assert_eq!(numbered[45], "W046 TooLarge");
-        assert_eq!(numbered.last().unwrap(), "W056 ReplacedField");
+        assert_eq!(numbered.last().unwrap(), "W057 MixedSources");
     }
 
     #[test]

@@ -4,9 +4,9 @@ use crate::diagnostic::Span;
 use crate::tree::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use weir_packet::fields;
+use weir_packet::fields::{self, FieldId};
 use weir_plan::ends::{Anonymize, Edit};
-use weir_plan::{Member, Schema, Type, Value};
+use weir_plan::{Member, Schema, SourceKind, Type, Value};
 
 /// The params and lets above the place being checked.
 #[derive(Default, Debug)]
@@ -84,8 +84,10 @@ pub(crate) struct Scope {
     pub(crate) schema: Schema,
     /// Columns whose expression had a mistake: they are there, but of no known type.
     pub(crate) poisoned: BTreeSet<String>,
-    /// Whether rows are packets still, whose fields can be read.
+    /// Whether rows are packets still, whose fields can be read; or flow records.
     pub(crate) packets: bool,
+    /// Which of the two the query reads.
+    pub(crate) source: SourceKind,
     /// Which stage dropped the packets, and where it is.
     pub(crate) dropped: Option<(&'static str, Span)>,
     /// What time rows have.
@@ -122,6 +124,10 @@ pub(crate) struct Gone {
 /// What packets put out unless a query says otherwise, before the columns that it adds.
 const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
 
+/// The same of flow records.
+const RECORD_COLUMNS: &[&str] =
+    &["ts", "ip.src", "sport", "ip.dst", "dport", "ip.proto", "packets", "bytes"];
+
 /// What time rows have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum EventTime {
@@ -137,15 +143,41 @@ pub(crate) enum EventTime {
 }
 
 impl Scope {
-    /// What the first stage of a pipeline over packets sees.
-    pub(crate) fn packets() -> Scope {
-        let listed = PACKET_COLUMNS.iter().map(|&name| name.to_owned()).collect();
-        Scope { packets: true, listed, ..Scope::default() }
+    /// What the first stage of a pipeline over packets sees, or over flow records.
+    pub(crate) fn of(source: SourceKind) -> Scope {
+        let listed = match source {
+            SourceKind::Packets => PACKET_COLUMNS,
+            SourceKind::FlowRecords => RECORD_COLUMNS,
+        };
+        let listed = listed.iter().map(|&name| name.to_owned()).collect();
+        Scope { packets: true, source, listed, ..Scope::default() }
     }
 
     /// What is known after a mistake that hides which rows there are.
     pub(crate) fn unknown() -> Scope {
         Scope { packets: true, lenient: true, ..Scope::default() }
+    }
+
+    /// Whether the query reads flow records.
+    pub(crate) fn of_records(&self) -> bool {
+        self.source == SourceKind::FlowRecords
+    }
+
+    /// The field of the source called `name`, whether or not rows have it still.
+    pub(crate) fn field(&self, name: &str) -> Option<FieldId> {
+        match self.source {
+            SourceKind::Packets => fields::by_name(name),
+            SourceKind::FlowRecords => fields::record_field_by_name(name),
+        }
+    }
+
+    /// The names of all fields of the source.
+    pub(crate) fn field_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let all = match self.source {
+            SourceKind::Packets => fields::FIELDS,
+            SourceKind::FlowRecords => fields::RECORD_FIELDS,
+        };
+        all.iter().map(|field| field.name)
     }
 
     /// Adds or replaces a column; `None` for one whose expression had a mistake.
@@ -174,7 +206,7 @@ impl Scope {
 
     /// Notes that the column `name`, given at that place, replaces a field of packets, if it does.
     pub(crate) fn replaces(&mut self, name: &str, span: Span) {
-        if self.packets && fields::by_name(name).is_some() {
+        if self.packets && self.field(name).is_some() {
             self.replaced.entry(name.to_owned()).or_insert(span);
         }
     }
@@ -182,6 +214,13 @@ impl Scope {
     /// The rows after a stage that keeps nothing but its own columns.
     pub(crate) fn reduced(&self, stage: &'static str, span: Span, time: EventTime) -> Scope {
         let dropped = if self.packets { Some((stage, span)) } else { self.dropped };
-        Scope { packets: false, dropped, time, lenient: self.lenient, ..Scope::default() }
+        Scope {
+            packets: false,
+            source: self.source,
+            dropped,
+            time,
+            lenient: self.lenient,
+            ..Scope::default()
+        }
     }
 }

@@ -373,6 +373,15 @@ const BAD: &[(Code, &str)] = &[
     (Code::UnreachableArm, "packets | extend x = match dport { 1..1023 => 1, 80 => 2, _ => 3, 7 => 4 }"),
     (Code::AlwaysPresent, "packets | where exists(tcp) and exists(len)"),
     (Code::AlwaysAbsent, "packets | extend rate = len / 0, big = 9223372036854775807 + 1"),
+    (Code::MixedSources, "packets | where tcp\nflows | limit 5"),
+    (Code::UnknownName, "flows | summarize sum(len) by ip.src"),
+    (Code::UnknownName, "flows | where packts > 1"),
+    (Code::NotPackets, "flows | where tcp | forward \"x.pcap\""),
+    (Code::NotPackets, "flows | analyze tcp"),
+    (Code::NotPackets, "flows | each dns.answer"),
+    (Code::NotPackets, "flows | where tcp[13] == 2"),
+    (Code::NotPackets, "flows | project ts, ip.src | capture 30s by ip.src"),
+    (Code::TakenName, "let bytes = 5\nflows | where packets > bytes"),
 ];
 
 /// The files that these queries name.

@@ -29,6 +29,7 @@ pub(crate) mod payload;
 mod pppoe;
 pub(crate) mod quic;
 mod radiotap;
+mod records;
 pub(crate) mod rows;
 mod sctp;
 mod tcp;
@@ -44,6 +45,8 @@ pub use catalogue::FIELDS;
 pub use field::{Field, FieldType};
 pub use id::{FieldId, by_name};
 pub use key::{KEYS, Key, key_by_name};
+pub use records::{RECORD_FIELDS, record_field_by_name};
 
 pub(crate) use catalogue::READERS;
 pub(crate) use entry::Reader;
+pub(crate) use records::{record_reader, record_texts};

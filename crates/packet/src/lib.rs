@@ -58,6 +58,7 @@ mod processor;
 pub mod quic;
 pub mod radiotap;
 pub mod read;
+pub mod record;
 pub mod repeated;
 pub mod rewrite;
 pub mod sctp;

@@ -41,4 +41,6 @@ impl LinkType {
     pub const NFLOG: LinkType = LinkType(239);
     /// Linux cooked capture v2.
     pub const LINUX_SLL2: LinkType = LinkType(276);
+    /// No link type of the registry: frames are flow records in the form of [`crate::record`].
+    pub const FLOW_RECORDS: LinkType = LinkType(u16::MAX);
 }

@@ -39,6 +39,9 @@ pub fn classify(frames: &FrameBatch, layers: &mut Layers) {
     layers.has = [Bits::NONE; LAYERS];
     layers.hellos.next_batch();
     (layers.proto_known, layers.plain) = (Bits::NONE, PlainFrames::default());
+    if frames.link == LinkType::FLOW_RECORDS {
+        return;
+    }
     let all = Bits::first(frames.len());
     let mut plain = classify_plain(frames, layers);
     let carriers = tunnel::carriers(frames, layers, plain);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn check(before: &[Pipeline], now: &[Pipeline], expected: &[Option<(usize, usize)>]) {
-        let [before, now] = [before, now].map(|all| Program { pipelines: all.to_vec() });
+        let [before, now] = [before, now].map(|all| Program::of(all.to_vec()));
         let found = within(&before, &now);
         let found: Vec<_> = found.iter().map(|c| c.map(|c| (c.pipeline, c.stages))).collect();
         assert_eq!(found, expected);
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn programs_are_known_by_their_names() {
-        let program = |n: u64| Program {
-            pipelines: vec![pipeline(None, Packets, &[n]), pipeline(None, From(0), &[7])],
+        let program = |n: u64| {
+            Program::of(vec![pipeline(None, Packets, &[n]), pipeline(None, From(0), &[7])])
         };
         let named = |all: &[(&str, u64)]| -> Vec<(String, Program)> {
             all.iter().map(|(name, n)| ((*name).to_owned(), program(*n))).collect()

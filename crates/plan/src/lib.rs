@@ -48,7 +48,7 @@ pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
 pub use hello::{HELLO_COLUMNS, Hello};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
 pub use metric::{Metric, MetricKind};
-pub use program::{Input, Pipeline, Program};
+pub use program::{Input, Pipeline, Program, SourceKind};
 pub use rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 pub use stage::{
     Column, EndReason, Order, Scan, Schema, Session, SortKey, Stage, Summarize, Window,

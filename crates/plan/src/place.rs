@@ -252,6 +252,7 @@ mod tests {
 
     fn placed(pipelines: Vec<Vec<Stage>>) -> Placement {
         place(&Program {
+            source: crate::program::SourceKind::Packets,
             pipelines: pipelines
                 .into_iter()
                 .map(|stages| Pipeline {

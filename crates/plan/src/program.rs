@@ -12,9 +12,45 @@ use weir_packet::egress::Outlet;
 pub struct Program {
     /// The pipelines.
     pub pipelines: Vec<Pipeline>,
+    /// What its pipelines read that read no others.
+    pub source: SourceKind,
+}
+
+/// What a source delivers, and a program reads.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum SourceKind {
+    /// Packets.
+    #[default]
+    Packets,
+    /// Flow records of exporters. Plans treat them as they treat packets; they have other fields
+    /// ([`weir_packet::fields::RECORD_FIELDS`]), and no bytes.
+    FlowRecords,
+}
+
+impl SourceKind {
+    /// How queries name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SourceKind::Packets => "packets",
+            SourceKind::FlowRecords => "flows",
+        }
+    }
+
+    /// What several of them are called.
+    pub fn plural(self) -> &'static str {
+        match self {
+            SourceKind::Packets => "packets",
+            SourceKind::FlowRecords => "flow records",
+        }
+    }
 }
 
 impl Program {
+    /// A program of pipelines that read packets, or others of them.
+    pub fn of(pipelines: Vec<Pipeline>) -> Program {
+        Program { pipelines, source: SourceKind::Packets }
+    }
+
     /// Every stage that hands packets out, with the number of its pipeline and its place there.
     pub fn ends(&self) -> impl Iterator<Item = (usize, usize, &Ends)> {
         let pipelines = self.pipelines.iter().enumerate();
@@ -111,8 +147,8 @@ impl Pipeline {
 /// Where a pipeline's rows come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// The packets of the capture. The input schema has no columns: packets are read through
-    /// fields.
+    /// The packets of the capture, or the flow records of the exporters ([`Program::source`]). The
+    /// input schema has no columns: they are read through fields.
     Packets,
     /// The rows of an earlier pipeline, by its number.
     Pipeline(usize),

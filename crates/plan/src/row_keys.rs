@@ -104,7 +104,7 @@ mod tests {
         let replaced = vec![("port".to_owned(), 1, Expr::constant(crate::Value::Int(2)))];
         let none =
             pipeline(Input::Pipeline(1), vec![Stage::Extend { columns: replaced }], &named.schema);
-        let program = Program { pipelines: vec![groups, named, none] };
+        let program = Program::of(vec![groups, named, none]);
         assert_eq!(program.row_keys(0), [1, 2]);
         assert_eq!(program.row_keys(1), [1]);
         assert_eq!(program.row_keys(2), Vec::<usize>::new());

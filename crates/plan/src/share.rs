@@ -20,7 +20,7 @@ use crate::window::Fill;
 /// Runs once what several pipelines have in common.
 pub(crate) fn share(program: Program) -> Program {
     let shared = Shared::of(&program);
-    let mut out = Program::default();
+    let mut out = Program { pipelines: Vec::new(), source: program.source };
     // Where each pipeline went, and where the groups are that it is the first to begin with.
     let (mut places, mut groups) = (Vec::new(), vec![0; shared.firsts.len()]);
     for (p, mut pipeline) in program.pipelines.into_iter().enumerate() {
@@ -255,7 +255,7 @@ mod tests {
 
     /// Each pipeline after sharing: its input, and the columns after each of its stages.
     fn shared(pipelines: Vec<Pipeline>) -> Vec<String> {
-        let out = share(Program { pipelines });
+        let out = share(Program::of(pipelines));
         let mut lines = Vec::new();
         for p in &out.pipelines {
             let (mut schema, mut line) = match p.input {

@@ -8,25 +8,37 @@ use crate::program::{Pipeline, Program};
 use crate::share::share;
 use std::fmt;
 
-/// Programs that have more of something together than one run takes.
+/// Programs that one run can't take together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooMany {
-    /// Of what, as messages say it.
-    pub what: &'static str,
-    /// How many they have.
-    pub count: usize,
-    /// How many one run takes.
-    pub most: usize,
+pub enum NotTogether {
+    /// They have more of something than one run takes.
+    TooMany {
+        /// Of what, as messages say it.
+        what: &'static str,
+        /// How many they have.
+        count: usize,
+        /// How many one run takes.
+        most: usize,
+    },
+    /// Some read packets, and others flow records.
+    Sources,
 }
 
-impl fmt::Display for TooMany {
+impl fmt::Display for NotTogether {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooMany { what, count, most } = self;
-        write!(f, "the programs have {count} {what} together; one run takes at most {most}")
+        match self {
+            NotTogether::TooMany { what, count, most } => {
+                write!(f, "the programs have {count} {what} together; one run takes at most {most}")
+            }
+            NotTogether::Sources => f.write_str(
+                "some of the programs read packets, and others flow records: a run has one kind of \
+                 source, so start a run for each",
+            ),
+        }
     }
 }
 
-impl std::error::Error for TooMany {}
+impl std::error::Error for NotTogether {}
 
 /// Joins programs, in the order given. Pipelines are named after their program: `program.name`; an
 /// output that has no name `program`, or `program.N` with its number among the outputs of the
@@ -38,8 +50,8 @@ impl std::error::Error for TooMany {}
 ///
 /// # Errors
 /// If there are more than [`JOINED_PIPELINES_MAX`] pipelines, or [`OUTPUTS_MAX`] outputs for
-/// packets.
-pub fn join(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
+/// packets; or if they don't read the same kind of source.
+pub fn join(programs: Vec<(String, Program)>) -> Result<Program, NotTogether> {
     side_by_side(programs).map(share)
 }
 
@@ -48,10 +60,14 @@ pub fn join(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
 ///
 /// # Errors
 /// As for [`join`].
-pub fn side_by_side(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
+pub fn side_by_side(programs: Vec<(String, Program)>) -> Result<Program, NotTogether> {
     let pipelines = programs.iter().map(|(_, program)| program.pipelines.len()).sum();
     few("pipelines", pipelines, JOINED_PIPELINES_MAX)?;
-    let mut joined = Program::default();
+    let source = programs.first().map(|(_, program)| program.source).unwrap_or_default();
+    if programs.iter().any(|(_, program)| program.source != source) {
+        return Err(NotTogether::Sources);
+    }
+    let mut joined = Program { pipelines: Vec::new(), source };
     for (name, program) in programs {
         let before = joined.pipelines.len();
         let names = output_names(&name, &program);
@@ -83,8 +99,8 @@ pub fn output_names(program: &str, of: &Program) -> Vec<Option<String>> {
     of.pipelines.iter().map(name).collect()
 }
 
-fn few(what: &'static str, count: usize, most: usize) -> Result<(), TooMany> {
-    if count > most { Err(TooMany { what, count, most }) } else { Ok(()) }
+fn few(what: &'static str, count: usize, most: usize) -> Result<(), NotTogether> {
+    if count > most { Err(NotTogether::TooMany { what, count, most }) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -118,7 +134,7 @@ mod tests {
     }
 
     fn program(pipelines: Vec<Pipeline>) -> Program {
-        Program { pipelines }
+        Program::of(pipelines)
     }
 
     /// Each pipeline of the joined programs: its name, its input, how many stages it has, and

@@ -267,7 +267,8 @@ pub(crate) struct RunOptions {
     #[arg(value_parser = MemoryShare::parse)]
     pub(crate) memory: MemoryShare,
 
-    /// How long windows wait for packets that come out of order, such as 500ms
+    /// How long windows wait for packets that come out of order, such as 500ms; for flow records
+    /// that come after their end [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lateness: Option<i64>,
 
@@ -422,6 +423,10 @@ pub(crate) struct FmtArgs {
 pub(crate) struct FieldsArgs {
     /// List only fields whose name or description contains this
     pub(crate) pattern: Option<String>,
+
+    /// List the fields and keys of flow records: of queries that begin with `flows`
+    #[arg(long)]
+    pub(crate) flows: bool,
 
     /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]

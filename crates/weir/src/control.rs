@@ -2,8 +2,7 @@
 //! others.
 
 use crate::stats::{RunCounts, Stats};
-use crate::wire::Notes;
-use crate::{delivery, ledger, metrics, wire};
+use crate::{delivery, ledger, metrics};
 use std::time::Duration;
 use weir_capture::lookback::LookbackCounts;
 use weir_capture::outlets::Outlets;
@@ -12,15 +11,13 @@ use weir_deliver::DeliveryCounts;
 use weir_engine::rows::Output;
 use weir_packet::egress::Outlet;
 use weir_packet::source::Account;
-use weir_plan::Program;
+use weir_plan::{Program, SourceKind};
 use weir_sink::Names;
 
 /// Asks the run for its counts, and waits for them at most so long.
 pub(crate) fn report(stats: &Stats, patience: Duration) -> Option<Report> {
     let counts = stats.wait(patience)?;
-    let mut text = ledger::render(&counts.ledger);
-    text += &ledger::workers(&counts.ledger);
-    text += &wire::render(&counts.interfaces, &Notes::default());
+    let mut text = stats.text(&counts);
     let captures = stats.captures();
     if let Some(captures) = &captures {
         text += &ledger::captures(captures);
@@ -106,11 +103,20 @@ pub(crate) struct Limits {
     pub(crate) keeps_packets: bool,
     /// Whether each change reads the packets again.
     pub(crate) reads_again: bool,
+    /// What the source delivers.
+    pub(crate) source: SourceKind,
 }
 
 impl Limits {
     /// Refuses a program with these outputs that may not run, with the reason.
     pub(crate) fn check(&self, program: &Program, outputs: &[Output]) -> Result<(), String> {
+        if program.source != self.source {
+            return Err(format!(
+                "the program reads {}, and the source of this run delivers {}",
+                program.source.plural(),
+                self.source.plural()
+            ));
+        }
         if !self.keeps_packets && program.captures().next().is_some() {
             return Err("`capture` writes earlier packets, and this run keeps none: start it \
                         with --ring 64m, say, and name the folder of the files with --capture-dir"

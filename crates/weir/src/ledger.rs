@@ -25,8 +25,17 @@ impl LedgerLine {
 
 /// The ledger, a line for each number that matters; each loss names what would help.
 pub(crate) fn render(ledger: &Ledger) -> String {
+    rendered(ledger, " packet")
+}
+
+/// The same of a run over flow records.
+pub(crate) fn render_records(ledger: &Ledger) -> String {
+    rendered(ledger, " flow record")
+}
+
+fn rendered(ledger: &Ledger, noun: &str) -> String {
     debug_assert!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
-    let received = plural(ledger.received, " packet");
+    let received = plural(ledger.received, noun);
     let mut lines = vec![LedgerLine::new("received", ledger.received, received)];
     if ledger.filtered > 0 {
         lines.push(LedgerLine::new("filtered", ledger.filtered, " by the capture filter"));

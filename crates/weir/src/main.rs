@@ -27,6 +27,7 @@ mod plot;
 mod programs;
 mod progress;
 mod query;
+mod records;
 mod signals;
 mod site;
 mod source;

@@ -11,7 +11,7 @@ use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_http::{Lookups, Page};
 use weir_lang::{Diagnostic, Query};
-use weir_packet::fields::{FIELDS, KEYS};
+use weir_packet::fields::{FIELDS, KEYS, RECORD_FIELDS, by_name};
 use weir_packet::repeated::REPEATED;
 use weir_plan::Type;
 use weir_plan::aggregates::AGGREGATES;
@@ -211,7 +211,8 @@ fn words() -> Vec<Value> {
         let (name, kind) = (name.to_owned(), kind.to_owned());
         json!({ "name": name, "kind": kind, "type": ty, "doc": doc })
     };
-    let fields = FIELDS.iter();
+    let of_records = RECORD_FIELDS.iter().filter(|f| by_name(f.name).is_none());
+    let fields = FIELDS.iter().chain(of_records);
     let fields = fields.map(|f| word("field", f.name, &Type::from(f.ty).to_string(), f.doc));
     let keys = KEYS.iter().map(|key| word("key", key.name, "key", key.doc));
     let parts = REPEATED.iter().map(|part| word("part", part.name, "part", part.doc));

@@ -2,7 +2,7 @@
 //! to clients of the control socket.
 
 use crate::term::Term;
-use crate::{delivery, ledger, wire};
+use crate::{delivery, ledger, records, wire};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 use weir_capture::lookback::{LookbackCounts, Tally};
+use weir_capture::records::RecordReport;
 use weir_deliver::{Courier, DeliveryCounts};
 use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
@@ -46,6 +47,26 @@ struct Asked {
     captures: OnceLock<Tally>,
     /// Delivers alerts, where there are receivers.
     courier: OnceLock<Courier>,
+    /// Counts what exporters send, where flow records come.
+    records: OnceLock<RecordReport>,
+}
+
+/// The ledger as text, with what is known of interfaces or exporters.
+fn source_text(
+    ledger: &Ledger,
+    interfaces: &[(String, Account)],
+    records: Option<&RecordReport>,
+) -> String {
+    let mut text = match records {
+        Some(_) => ledger::render_records(ledger),
+        None => ledger::render(ledger),
+    };
+    text += &ledger::workers(ledger);
+    text += &match records {
+        Some(records) => records::render(&records.summary()),
+        None => wire::render(interfaces, &wire::Notes::default()),
+    };
+    text
 }
 
 impl Stats {
@@ -66,9 +87,7 @@ impl Stats {
             let prints = theirs.print.swap(false, Ordering::Relaxed);
             if let Some(term) = term.filter(|_| prints) {
                 term.say(SO_FAR);
-                term.say_text(&ledger::render(counts));
-                term.say_text(&ledger::workers(counts));
-                term.say_text(&wire::render(interfaces, &wire::Notes::default()));
+                term.say_text(&source_text(counts, interfaces, theirs.records.get()));
                 if let Some(captures) = theirs.captures.get() {
                     term.say(ledger::captures(&captures.now()));
                 }
@@ -94,6 +113,16 @@ impl Stats {
     /// The counts of packets around rows so far, if some are kept.
     pub(crate) fn captures(&self) -> Option<LookbackCounts> {
         self.asked.captures.get().map(Tally::now)
+    }
+
+    /// From now on reports what exporters send.
+    pub(crate) fn report_records(&self, records: RecordReport) {
+        self.asked.records.get_or_init(|| records);
+    }
+
+    /// The ledger as text, with what is known of interfaces or exporters.
+    pub(crate) fn text(&self, counts: &RunCounts) -> String {
+        source_text(&counts.ledger, &counts.interfaces, self.asked.records.get())
     }
 
     /// From now on also reports what becomes of alerts.

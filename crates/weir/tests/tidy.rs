@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("packet", &[]),
     ("ebpf", &[]),
-    ("capture", &["packet", "ebpf"]),
+    ("flows", &["packet"]),
+    ("capture", &["packet", "ebpf", "flows"]),
     ("dpdk", &["packet", "capture"]),
     ("plan", &["packet"]),
     ("offload", &["packet", "plan", "ebpf"]),
@@ -40,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "packet",
             "ebpf",
             "capture",
+            "flows",
             "dpdk",
             "plan",
             "offload",

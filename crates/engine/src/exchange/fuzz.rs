@@ -124,6 +124,7 @@ fn program() -> Program {
     let reason = agg(AggFunc::EndReason, None, Type::Int);
     let of_sessions = [vec![reason], aggs.clone()].concat();
     Program {
+        source: weir_plan::SourceKind::Packets,
         pipelines: vec![
             pipeline(
                 &[("src", field("ip.src")), ("port", field("sport")), ("text", text("dport"))],

@@ -119,7 +119,7 @@ mod tests {
             Pipeline { name: None, input: Input::Packets, stages, schema, printed: true }
         };
         let outputs = pipelines.len();
-        let program = Program { pipelines: pipelines.into_iter().map(pipeline).collect() };
+        let program = Program::of(pipelines.into_iter().map(pipeline).collect());
         let rows = check(&program, &Functions::default(), &Frames::sample());
         (0..outputs).map(|o| rows.iter().filter(|(output, _)| *output == o).count()).collect()
     }

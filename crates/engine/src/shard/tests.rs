@@ -88,7 +88,7 @@ fn together(pipelines: Vec<Vec<Stage>>) -> Program {
         let schema = crate::conform::schema_after(&stages, &Schema::default());
         Pipeline { name: None, input: Input::Packets, stages, schema, printed: true }
     };
-    Program { pipelines: pipelines.into_iter().map(pipeline).collect() }
+    Program::of(pipelines.into_iter().map(pipeline).collect())
 }
 
 #[test]

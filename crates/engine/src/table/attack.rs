@@ -243,7 +243,7 @@ fn keys_of_joins_that_collide_do_not_crowd() {
     let stages = vec![Stage::Join(join)];
     let schema = schema_after(&stages, &schema);
     let joined = Pipeline { name: None, input: Input::Pipeline(0), stages, schema, printed: true };
-    let program = Program { pipelines: vec![side(), side(), joined] };
+    let program = Program::of(vec![side(), side(), joined]);
     withstands_sequence("join", &program);
 }
 

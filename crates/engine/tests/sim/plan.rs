@@ -149,7 +149,7 @@ pub(crate) fn distinct_numbers(c: &mut Choices, max: u64) -> Program {
     rows.schema.put("number", Type::Int);
     let project = Stage::Project { columns: vec![("number".into(), number)] };
     let (input, stages, schema) = (Input::Packets, vec![stage, project], rows.schema);
-    Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
+    Program::of(vec![Pipeline { name: None, input, stages, schema, printed: true }])
 }
 
 /// A program whose windows or sessions say what was lost.
@@ -168,7 +168,7 @@ pub(crate) fn completeness(c: &mut Choices) -> Program {
     let schema = stage.output(&Schema::default());
     stages.push(stage);
     let input = Input::Packets;
-    Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
+    Program::of(vec![Pipeline { name: None, input, stages, schema, printed: true }])
 }
 
 /// A program whose workers mostly hand over groups, and nothing else.

@@ -16,6 +16,11 @@ impl<'t> Checker<'t> {
         analyze: &tree::KeyBounds,
         span: Span,
     ) -> Option<Stage> {
+        if scope.of_records() {
+            self.only_packets("analyze tcp", span);
+            scope.lenient = true;
+            return None;
+        }
         if !scope.packets {
             self.no_segments(scope, span);
             scope.lenient = true;

@@ -57,6 +57,10 @@ impl Checker<'_> {
             self.report(d.help(format!("part of a string or of bytes is `slice({word}, 0, 4)`")));
             return None;
         }
+        if scope.of_records() {
+            self.only_packets(&format!("{word}[…]"), name.span);
+            return None;
+        }
         let Some(header) = Header::by_name(word) else {
             let message = format!("`{word}` is no header");
             let d = Diagnostic::new(Code::UnknownName, name.span, message);

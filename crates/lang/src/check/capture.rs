@@ -24,6 +24,11 @@ impl<'t> Checker<'t> {
                 d.note_at(at, "this rewrites packets that leave by `pass`, `forward`, `mirror`");
             self.report(d.help("capture in a query of its own, or `forward` what is rewritten"));
         }
+        if built.scope.of_records() {
+            self.only_packets("capture", word);
+            built.scope.lenient = true;
+            return None;
+        }
         let scope = &built.scope;
         let around = self.span_if_given(scope, c.around.as_ref(), "`capture`");
         let before = self.span_if_given(scope, c.before.as_ref(), "`before`");

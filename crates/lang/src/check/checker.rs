@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_plan::table::Table;
-use weir_plan::{Input, Signatures, Type};
+use weir_plan::{Input, Signatures, SourceKind, Type};
 
 /// What is known of a query while it is checked.
 pub(super) struct Checker<'t> {
     pub(super) text: &'t str,
+    /// What the query reads.
+    pub(super) source: SourceKind,
     pub(super) signatures: &'t Signatures,
     pub(super) files: Option<&'t dyn Files>,
     /// What was read of them.
@@ -66,6 +68,7 @@ impl<'t> Checker<'t> {
     pub(super) fn new(text: &'t str, options: &Options<'t>) -> Checker<'t> {
         Checker {
             text,
+            source: SourceKind::Packets,
             signatures: options.signatures,
             files: options.files,
             read: ReadFiles::default(),

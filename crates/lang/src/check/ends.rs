@@ -101,6 +101,10 @@ impl<'t> Checker<'t> {
 
     /// Whether rows are packets that can go out; reports it if not.
     fn are_packets(&mut self, scope: &Scope, word: &str, span: Span) -> bool {
+        if scope.of_records() {
+            self.only_packets(word, span);
+            return false;
+        }
         if scope.packets || scope.lenient {
             return scope.packets;
         }

@@ -95,7 +95,7 @@ impl<'t> Checker<'t> {
     /// The pipeline of a name, whose rows are taken.
     fn side(&mut self, name: &Name, stage: &'static str) -> Option<usize> {
         let word = name.node.as_str();
-        if word == "packets" {
+        if word == self.source.name() {
             self.packets_still(name.span, stage, None);
             return None;
         }

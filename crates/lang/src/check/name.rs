@@ -29,7 +29,7 @@ impl<'t> Checker<'t> {
             return self.definition(scope, name, span, meaning, defined);
         }
         let gone = scope.gone.contains_key(name);
-        if let Some(id) = fields::by_name(name).filter(|_| scope.packets && !gone) {
+        if let Some(id) = scope.field(name).filter(|_| scope.packets && !gone) {
             return self.field(scope, id, span);
         }
         if let Some(key) = fields::key_by_name(name) {
@@ -92,7 +92,7 @@ impl<'t> Checker<'t> {
             return self.report(d.maybe_help(help));
         }
         if let Some((stage, dropped)) = scope.dropped
-            && fields::by_name(name).is_some()
+            && scope.field(name).is_some()
         {
             return self.field_gone(scope, name, span, stage, dropped);
         }
@@ -105,35 +105,36 @@ impl<'t> Checker<'t> {
             // The lexer has reported that it is no name.
             return;
         }
-        if scope.packets && self.has_no_fields(name, span) {
+        if scope.packets && scope.of_records() && fields::by_name(name).is_some() {
+            return self.no_field_of_records(name, span);
+        }
+        if scope.packets && !scope.of_records() && self.has_no_fields(name, span) {
             return;
         }
         let what = if scope.packets { "field or column" } else { "column" };
         let d = Diagnostic::new(Code::UnknownName, span, format!("no {what} is called `{name}`"));
         let columns = scope.columns();
         let states = scope.states.columns.iter().map(|c| c.name.as_str());
-        let fields = fields::FIELDS
-            .iter()
-            .map(|f| f.name)
-            .filter(|name| scope.packets && !scope.gone.contains_key(*name));
+        let fields = scope.field_names();
+        let fields = fields.filter(|name| scope.packets && !scope.gone.contains_key(*name));
+        let fields = fields.map(|name: &str| name);
         let known = columns.clone().chain(states).chain(self.definitions.iter().map(|(n, _)| n));
         let near = suggest::closest(name, known.chain(fields));
-        let foreign = suggest::field(name).filter(|_| scope.packets);
+        let of_packets = scope.packets && !scope.of_records();
+        let foreign = suggest::field(name).filter(|_| of_packets);
         if scope.pending.iter().any(|n| n == name) {
             let help = format!("`{name}` is made by this same stage: use it in a stage after it");
             return self.report(d.help(help));
         }
         let function = by_name(name).is_some() || self.is_aggregate(name);
-        if repeated::by_name(name).is_some() && scope.packets {
+        if repeated::by_name(name).is_some() && of_packets {
             let help = format!("a packet may have several: `each {name}` makes a row of each");
             return self.report(d.help(help));
         }
-        if scope.packets
-            && TCP_COLUMNS.iter().any(|c| name.strip_prefix(TCP_PREFIX) == Some(c.name))
-        {
+        if of_packets && TCP_COLUMNS.iter().any(|c| name.strip_prefix(TCP_PREFIX) == Some(c.name)) {
             return self.report(d.help("`| analyze tcp` before this stage makes it"));
         }
-        if let Some(help) = foreign::field(name).filter(|_| scope.packets) {
+        if let Some(help) = foreign::field(name).filter(|_| of_packets) {
             return self.report(d.help(help));
         }
         self.report(match foreign.or(near) {
@@ -143,12 +144,25 @@ impl<'t> Checker<'t> {
             }
             _ if function => d.help(format!("`{name}` is a function: `{name}(…)`")),
             Some(near) => d.help(format!("did you mean `{near}`?")),
-            None if scope.packets => d.help("`weir fields` lists the fields"),
+            None if of_packets => d.help("`weir fields` lists the fields"),
+            None if scope.packets => d.help("`weir fields --flows` lists the fields"),
             None => {
                 let columns: Vec<&str> = columns.collect();
                 d.note(format!("the columns here: {}", columns.join(", ")))
             }
         });
+    }
+
+    /// Reports a field of packets that flow records don't have.
+    fn no_field_of_records(&mut self, name: &str, span: Span) {
+        let message = format!("`{name}` is a field of packets, which flow records don't have");
+        let d = Diagnostic::new(Code::UnknownName, span, message);
+        let help = match name {
+            "len" | "ip.len" | "caplen" => "their `bytes` are those of all packets of a flow",
+            "interface" => "their `in_if` and `out_if` are indices of interfaces",
+            _ => "`weir fields --flows` lists those that they have",
+        };
+        self.report(d.help(help));
     }
 
     /// Whether the name belongs to a protocol without fields; reports it then.

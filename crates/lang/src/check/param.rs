@@ -140,7 +140,7 @@ impl<'t> Checker<'t> {
             self.report(d.maybe_help(set.map(|word| format!("the type of such sets is `{word}`"))));
             return None;
         };
-        let v = self.constant(&Scope::packets(), value, "the default of a param")?;
+        let v = self.constant(&Scope::of(self.source), value, "the default of a param")?;
         self.default_of(name, ty, v, value.span)
     }
 

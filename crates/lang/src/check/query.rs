@@ -6,12 +6,12 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::{Meaning, Scope};
 use crate::query::Options;
 use crate::suggest;
-use crate::tree::{Expr, ExprKind, LetBody, Name, Pipeline, Stage, Statement, Tree};
+use crate::tree::{Expr, ExprKind, LetBody, Name, Pipeline, Spanned, Stage, Statement, Tree};
 use std::collections::BTreeMap;
 use weir_packet::fields;
 use weir_plan::limits::{OUTPUTS_MAX, PIPELINES_MAX, STAGES_MAX};
 use weir_plan::together::output_names;
-use weir_plan::{Input, Program};
+use weir_plan::{Input, Program, SourceKind};
 
 /// Checks a query and builds its program. The program means something only if no diagnostic is an
 /// error.
@@ -22,6 +22,7 @@ pub(crate) fn check<'t>(
 ) -> (Program, Vec<Diagnostic>) {
     let mut checker = Checker::new(text, options);
     checker.below = names_of_lets(tree);
+    checker.source = source_of(tree, &checker.below);
     checker.unknown_params(tree, options);
     for statement in &tree.statements {
         checker.statement(&statement.node, options);
@@ -58,6 +59,30 @@ fn name_rules(program: &mut Program, name: &str) {
     }
 }
 
+/// What a query reads: flow records, if a pipeline begins with their word, which may also be the
+/// name of a `let`.
+fn source_of(tree: &Tree, lets: &BTreeMap<&str, Span>) -> SourceKind {
+    let begins = |statement: &Spanned<Statement>| match &statement.node {
+        Statement::Pipeline(pipeline) => is_records(&pipeline.source.node),
+        Statement::Let { body: LetBody::Pipeline(pipeline), .. } => {
+            is_records(&pipeline.source.node)
+        }
+        Statement::Let { body: LetBody::Expr(expr), .. } => {
+            matches!(&expr.node, ExprKind::Name(word) if is_records(word))
+        }
+        _ => false,
+    };
+    let is_name = lets.keys().any(|name| is_records(name));
+    match tree.statements.iter().any(begins) && !is_name {
+        true => SourceKind::FlowRecords,
+        false => SourceKind::Packets,
+    }
+}
+
+fn is_records(word: &str) -> bool {
+    word == SourceKind::FlowRecords.name()
+}
+
 fn names_of_lets(tree: &Tree) -> BTreeMap<&str, Span> {
     let lets = tree.statements.iter().filter_map(|s| match &s.node {
         Statement::Let { name, .. } => Some((name.node.as_str(), name.span)),
@@ -86,8 +111,11 @@ impl<'t> Checker<'t> {
 
     pub(super) fn define(&mut self, name: &'t Name, meaning: Meaning<'t>) {
         let word = name.node.as_str();
-        let taken = if fields::by_name(word).is_some() {
-            Some(format!("`{word}` is already a packet field"))
+        let taken = if Scope::of(self.source).field(word).is_some() {
+            Some(match self.source {
+                SourceKind::Packets => format!("`{word}` is already a packet field"),
+                SourceKind::FlowRecords => format!("`{word}` is already a field of flow records"),
+            })
         } else if fields::key_by_name(word).is_some() {
             Some(format!("`{word}` is already a key of packets"))
         } else {
@@ -115,6 +143,11 @@ impl<'t> Checker<'t> {
                         let same = Pipeline { source, stages: Vec::new() };
                         Some(self.pipeline(&same, Some(&name.node)))
                     }
+                    None if is_records(word) && self.source == SourceKind::FlowRecords => {
+                        let source = Name::new(word.clone(), *span);
+                        let all = Pipeline { source, stages: Vec::new() };
+                        Some(self.pipeline(&all, Some(&name.node)))
+                    }
                     _ => None,
                 }
             }
@@ -123,7 +156,7 @@ impl<'t> Checker<'t> {
         let meaning = match (pipeline, body) {
             (Some(number), _) => Meaning::Pipeline(number),
             (None, LetBody::Expr(expr)) => {
-                let sound = self.root(&Scope::packets(), expr).is_some();
+                let sound = self.root(&Scope::of(self.source), expr).is_some();
                 Meaning::Alias { expr, sound }
             }
             (None, LetBody::Pipeline(_)) => unreachable!("a pipeline has a number"),
@@ -184,8 +217,11 @@ impl<'t> Checker<'t> {
     /// Where the rows of a pipeline come from, and what is done to them already.
     fn source(&mut self, source: &Name) -> (Input, Vec<weir_plan::Stage>, Scope) {
         let word = source.node.as_str();
-        if word == "packets" {
-            return (Input::Packets, Vec::new(), Scope::packets());
+        if word == "packets" || is_records(word) && self.source == SourceKind::FlowRecords {
+            if word != self.source.name() {
+                self.both_sources(source);
+            }
+            return (Input::Packets, Vec::new(), Scope::of(self.source));
         }
         match self.definitions.find(word).map(|d| (&d.meaning, d.span)) {
             Some((Meaning::Pipeline(number), _)) => {
@@ -222,6 +258,13 @@ impl<'t> Checker<'t> {
         }
     }
 
+    /// Reports packets in a query that reads flow records.
+    fn both_sources(&mut self, packets: &Name) {
+        let message = "this query reads flow records, and packets have another source";
+        let d = Diagnostic::new(Code::MixedSources, packets.span, message);
+        self.report(d.help("make two queries, and run each over its own source"));
+    }
+
     pub(super) fn unknown_source(&mut self, source: &Name) {
         let word = source.node.as_str();
         if let Some(below) = self.below.get(word) {
@@ -236,7 +279,7 @@ impl<'t> Checker<'t> {
             Meaning::Pipeline(_) => Some(name),
             _ => None,
         });
-        let near = suggest::did_you_mean(word, known.chain(["packets"]));
+        let near = suggest::did_you_mean(word, known.chain(["packets", "flows"]));
         let field = fields::by_name(word).is_some();
         self.report(match (near, field) {
             (Some(help), _) => d.help(help),
@@ -254,7 +297,7 @@ impl<'t> Checker<'t> {
         if self.diagnostics.iter().any(Diagnostic::is_error) {
             return Program::default();
         }
-        let mut program = Program::default();
+        let mut program = Program { pipelines: Vec::new(), source: self.source };
         let mut numbers = Vec::new();
         for built in std::mem::take(&mut self.built) {
             numbers.push(program.pipelines.len());

@@ -131,7 +131,7 @@ impl<'t> Checker<'t> {
     }
 
     fn existing_one(&mut self, scope: &Scope, name: &str, span: Span) -> Option<Taken> {
-        let field = fields::by_name(name).is_some_and(|_| scope.packets);
+        let field = scope.field(name).is_some_and(|_| scope.packets);
         let known = scope.position(name).is_some() || field && !scope.gone.contains_key(name);
         if known || scope.poisoned.contains(name) {
             return self.name(scope, name, span).map(|e| (name.to_owned(), span, e));
@@ -157,7 +157,7 @@ impl<'t> Checker<'t> {
     /// Reports a new name that something else has.
     fn is_free(&mut self, scope: &Scope, name: &str, span: Span) {
         let column = scope.position(name).is_some() || scope.poisoned.contains(name);
-        let field = scope.packets && fields::by_name(name).is_some();
+        let field = scope.packets && scope.field(name).is_some();
         let what = match (column, field && !scope.gone.contains_key(name)) {
             (true, _) => "column",
             (false, true) => "field of packets",

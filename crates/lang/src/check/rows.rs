@@ -188,6 +188,11 @@ impl<'t> Checker<'t> {
         if scope.lenient && !scope.packets {
             return None;
         }
+        if scope.of_records() {
+            self.only_packets(name, span);
+            built.scope.lenient = true;
+            return None;
+        }
         let d = if let Some((stage, dropped)) = scope.dropped {
             let message = format!("`{name}` is gone: after `{stage}` rows are not packets");
             Diagnostic::new(Code::FieldGone, span, message)
@@ -210,6 +215,13 @@ impl<'t> Checker<'t> {
         self.report(d);
         built.scope.lenient = true;
         None
+    }
+
+    /// Reports something that takes packets, in a query that reads flow records.
+    pub(super) fn only_packets(&mut self, name: &str, span: Span) {
+        let message = format!("`{name}` takes packets, and this query reads flow records");
+        let d = Diagnostic::new(Code::NotPackets, span, message);
+        self.report(d.note("a flow record has fields, and no bytes of packets"));
     }
 
     fn text_of_split(&mut self, scope: &Scope, e: &TreeExpr) -> Option<Expr> {

@@ -33,7 +33,7 @@ impl<'t> Checker<'t> {
         ty: &Type,
         set: &Spanned<Set>,
     ) -> Option<ParamSet> {
-        let scope = Scope::packets();
+        let scope = Scope::of(self.source);
         let (mut members, mut sound) = (Vec::new(), true);
         for member in set.node.members() {
             self.nodes = 0;

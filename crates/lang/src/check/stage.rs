@@ -22,7 +22,7 @@ pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline
         schema = Schema::default();
     } else if built.scope.packets {
         let column = |name: &String| {
-            let field = || fields::by_name(name).expect("in the catalogue");
+            let field = || built.scope.field(name).expect("in the catalogue");
             let e = match schema.position(name) {
                 Some(i) => Expr::column(i, schema.columns[i].ty.clone()),
                 None => field_here(&built.scope, field()),

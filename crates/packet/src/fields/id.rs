@@ -3,13 +3,17 @@
 use super::bytes::{Header, HeaderBytes};
 use super::catalogue::FIELDS;
 use super::field::Field;
+use super::records::RECORD_FIELDS;
 use std::borrow::Cow;
 
 /// Above the positions of the catalogue: from here on a field is header, size and offset.
 const BYTES: u32 = 1 << 31;
 
-/// A field: one of the catalogue, by its position in [`FIELDS`], or bytes by their place
-/// ([`HeaderBytes`]).
+/// Above the positions of the catalogue: from here on a field is a place in [`RECORD_FIELDS`].
+const RECORDS: u32 = 1 << 30;
+
+/// A field: one of the catalogue, by its position in [`FIELDS`]; one that only flow records have,
+/// by its place in [`RECORD_FIELDS`]; or bytes by their place ([`HeaderBytes`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FieldId(u32);
 
@@ -39,12 +43,31 @@ impl FieldId {
 
     /// Its position in the catalogue, if it is in there.
     pub fn position(self) -> Option<usize> {
-        self.bytes().is_none().then_some(self.0 as usize)
+        (self.0 < RECORDS).then_some(self.0 as usize)
+    }
+
+    /// The field that only flow records have, at this place in [`RECORD_FIELDS`].
+    pub(super) fn of_record(place: usize) -> FieldId {
+        FieldId(RECORDS | place as u32)
+    }
+
+    /// Its place in [`RECORD_FIELDS`], if only flow records have it.
+    pub(super) fn record_place(self) -> Option<usize> {
+        (self.0 & (BYTES | RECORDS) == RECORDS).then_some((self.0 & !RECORDS) as usize)
+    }
+
+    /// Whether only flow records have it.
+    pub fn is_of_records(self) -> bool {
+        self.record_place().is_some()
     }
 
     /// What the catalogue says of it. Bytes by their place have no name of their own there.
     pub fn info(self) -> &'static Field {
-        self.bytes().map_or_else(|| &FIELDS[self.0 as usize], HeaderBytes::info)
+        match (self.bytes(), self.record_place()) {
+            (Some(bytes), _) => bytes.info(),
+            (None, Some(place)) => &RECORD_FIELDS[place],
+            (None, None) => &FIELDS[self.0 as usize],
+        }
     }
 
     /// How queries write it.
@@ -71,7 +94,7 @@ impl FieldId {
 }
 
 /// Whether two texts are the same, in constants too.
-const fn same(a: &[u8], b: &[u8]) -> bool {
+pub(super) const fn same(a: &[u8], b: &[u8]) -> bool {
     let mut i = 0;
     while i < a.len() && i < b.len() && a[i] == b[i] {
         i += 1;

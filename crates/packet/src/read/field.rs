@@ -3,8 +3,11 @@
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::fields::rows::Rows;
-use crate::fields::{FieldId, READERS, Reader, dhcp, dns, frame, http, payload, quic, tls};
-use crate::source::FrameBatch;
+use crate::fields::{
+    FieldId, READERS, Reader, dhcp, dns, frame, http, payload, quic, record_reader, record_texts,
+    tls,
+};
+use crate::source::{FrameBatch, LinkType};
 use crate::walk::Layers;
 
 /// Decodes a field of the frames `rows`. For these, `out` is present where the packet has the
@@ -18,13 +21,13 @@ pub fn read_field(id: FieldId, frames: &FrameBatch, layers: &Layers, rows: Bits,
     }
     out.present = out.present.minus(rows);
     let rows = Rows::new(frames, layers, rows);
-    let Some(position) = id.position() else {
-        return id.bytes().into_iter().for_each(|bytes| payload::read_int(&rows, bytes, out));
-    };
-    match READERS[position] {
-        Reader::Column(read) => read(&rows, out),
-        Reader::Whether(read) => rows.truth(out, Bits::ALL, read(&rows)),
-        Reader::Text => unreachable!("texts were read before"),
+    let of_record = (frames.link == LinkType::FLOW_RECORDS).then(|| record_reader(id)).flatten();
+    let of_packet = || id.position().map(|position| READERS[position]);
+    match of_record.or_else(of_packet) {
+        Some(Reader::Column(read)) => read(&rows, out),
+        Some(Reader::Whether(read)) => rows.truth(out, Bits::ALL, read(&rows)),
+        Some(Reader::Text) => unreachable!("texts were read before"),
+        None => id.bytes().into_iter().for_each(|bytes| payload::read_int(&rows, bytes, out)),
     }
 }
 
@@ -44,6 +47,9 @@ pub fn read_field_text(
     if let Some(bytes) = id.bytes() {
         return payload::read_many(rows, bytes, out, put);
     }
+    if frames.link == LinkType::FLOW_RECORDS {
+        return record_texts(id.info().name, rows, out, put);
+    }
     match id.info().name {
         "interface" => frame::interfaces(rows, out, put),
         "direction" => frame::directions(rows, out, put),
@@ -60,7 +66,7 @@ pub fn read_field_text(
         "http.user_agent" => http::user_agents(rows, out, put),
         "dhcp.hostname" => dhcp::host_names(rows, out, put),
         "payload" => payload::payloads(rows, out, put),
-        name => debug_assert!(false, "the text {name} has no reader"),
+        name => debug_assert!(id.is_of_records(), "the text {name} has no reader"),
     }
 }
 

@@ -181,7 +181,7 @@ mod tests {
             let schema = stages.iter().fold(Schema::default(), |s, stage| stage.output(&s));
             Pipeline { name: None, input: Input::Packets, stages, schema, printed: true }
         };
-        let program = Program { pipelines: pipelines.into_iter().map(pipeline).collect() };
+        let program = Program::of(pipelines.into_iter().map(pipeline).collect());
         let plan = Physical::new(&program, &[]);
         let level: &Level = plan.level(LevelKind::Worker).expect("packets are taken there");
         Conditions::of(&level.fragments)

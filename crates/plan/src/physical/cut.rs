@@ -37,6 +37,7 @@ impl Physical {
         let machine = Level { kind: LevelKind::Machine, fragments: cut.machine, ticks: Vec::new() };
         let info = |p: &Pipeline| PipelineInfo { name: p.name.clone() };
         Physical {
+            source: program.source,
             pipelines: program.pipelines.iter().map(info).collect(),
             levels: vec![worker, machine],
             exchanges: cut.exchanges,

@@ -3,7 +3,7 @@
 use super::json::written;
 use super::{NodeId, Physical, PipelineId, Unwritable};
 use crate::functions::Signatures;
-use crate::program::{Input, Pipeline};
+use crate::program::{Input, Pipeline, SourceKind};
 
 impl Physical {
     /// A number of 128 bits that says what a node computes: the node itself with all stages before
@@ -24,12 +24,12 @@ impl Physical {
         if !self.nodes(id.pipeline).any(|node| node.id == id) {
             return Ok(None);
         }
-        let pipelines = self.program().pipelines;
+        let (pipelines, source) = (self.program().pipelines, self.source);
         // Of each pipeline up to the one asked for what its rows are.
         let mut prints: Vec<u128> = Vec::new();
         for (p, pipeline) in pipelines[..=id.pipeline.0].iter().enumerate() {
             let stages = if PipelineId(p) == id.pipeline { id.stage + 1 } else { usize::MAX };
-            prints.push(of_pipeline(pipeline, stages, &prints, signatures)?);
+            prints.push(of_pipeline((source, pipeline), stages, &prints, signatures)?);
         }
         Ok(prints.last().map(|print| hash(*print, &[id.half as u8])))
     }
@@ -37,14 +37,14 @@ impl Physical {
 
 /// What the rows of a pipeline are after so many stages; `prints` are those of the ones before.
 fn of_pipeline(
-    pipeline: &Pipeline,
+    (source, pipeline): (SourceKind, &Pipeline),
     stages: usize,
     prints: &[u128],
     signatures: &Signatures,
 ) -> Result<u128, Unwritable> {
     let mut print = hash(OFFSET, &STAGES_VERSION.to_le_bytes());
     if pipeline.input == Input::Packets {
-        print = hash(print, b"packets");
+        print = hash(print, source.name().as_bytes());
     }
     for source in pipeline.sources() {
         print = hash(print, &prints[source].to_le_bytes());

@@ -4,6 +4,7 @@ use super::reads::Carry;
 use super::ticks::Tick;
 use crate::keys::FieldSet;
 use crate::place::Partition;
+use crate::program::SourceKind;
 use crate::stage::{Schema, Stage, Summarize};
 use std::fmt;
 use weir_packet::fields::FieldId;
@@ -11,6 +12,8 @@ use weir_packet::fields::FieldId;
 /// A placed program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Physical {
+    /// What the source delivers. What this module says of packets holds for flow records, too.
+    pub source: SourceKind,
     /// The pipelines, in program order.
     pub pipelines: Vec<PipelineInfo>,
     /// The levels, from the packets up.

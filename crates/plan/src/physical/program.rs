@@ -8,7 +8,7 @@ impl Physical {
     /// The program, as it was before it was placed. Needs a plan that [`Physical::check`] lets
     /// pass.
     pub fn program(&self) -> Program {
-        let mut program = Program::default();
+        let mut program = Program { pipelines: Vec::new(), source: self.source };
         for (p, info) in self.pipelines.iter().enumerate() {
             let id = PipelineId(p);
             let first = self.fragments(id).next().map(|(_, fragment)| fragment);

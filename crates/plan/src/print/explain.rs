@@ -4,7 +4,7 @@ use super::levels::levels;
 use super::placed;
 use crate::physical::{Physical, Prefix};
 use crate::place::place;
-use crate::program::Program;
+use crate::program::{Program, SourceKind};
 
 /// Explains a program: how packets are spread over this many workers and why; then what crosses
 /// between the levels that it runs on, and of each level the stages of each pipeline, the columns
@@ -12,7 +12,15 @@ use crate::program::Program;
 pub fn explain(program: &Program, workers: usize) -> String {
     let placement = place(program);
     let plan = Physical::placed(program, &placement);
-    placed::spreading(&placement, workers) + &levels(&plan)
+    source(program).to_owned() + &placed::spreading(&placement, workers) + &levels(&plan)
+}
+
+/// What the program reads, unless that is packets.
+fn source(program: &Program) -> &'static str {
+    match program.source {
+        SourceKind::Packets => "",
+        SourceKind::FlowRecords => "reads: flow records, of which holds what is said of packets\n",
+    }
 }
 
 /// The same of a program of which the kernel runs these prefixes, at this hook.

@@ -74,7 +74,10 @@ fn payload(plan: &Physical, id: ExchangeId, exchange: &Exchange) -> String {
                 Partition::Key(key) => format!("spread by {}", describe(key)),
                 Partition::None => "all to one worker".to_owned(),
             };
-            format!("packets for pipeline{plural} {}, {how}", titles.join(", "))
+            {
+                let (what, titles) = (plan.source.plural(), titles.join(", "));
+                format!("{what} for pipeline{plural} {titles}, {how}")
+            }
         }
         Payload::Groups { node, combine } => {
             let how = match combine {

@@ -9,11 +9,12 @@ use crate::stage::Stage;
 
 /// Runs the first stages of pipelines that read the same rows once where they are the same.
 pub(super) fn share(program: Program) -> Program {
+    let source = program.source;
     let mut out = Pipelines::default();
     for pipeline in program.pipelines {
         out.take(pipeline);
     }
-    Program { pipelines: out.pipelines }
+    Program { pipelines: out.pipelines, source }
 }
 
 #[derive(Default)]
@@ -124,7 +125,7 @@ mod tests {
     type Shown = (Option<usize>, usize, bool);
 
     fn check(pipelines: Vec<Pipeline>, expected: &[Shown]) {
-        let shared = share(Program { pipelines }).pipelines;
+        let shared = share(Program::of(pipelines)).pipelines;
         let shown = |p: &Pipeline| {
             let input = match p.input {
                 Input::Packets => None,

@@ -11,7 +11,8 @@ use weir_packet::limits::CAPLEN_MAX;
 #[derive(Args, Debug)]
 pub(crate) struct LiveArgs {
     /// The interface to capture from, or `any` for all; several at the same time, each with its own
-    /// -i
+    /// -i. For queries over `flows` also where flow records are received: ipfix://:4739,
+    /// netflow://:2055, sflow://:6343
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "read")]
     pub(crate) interface: Vec<String>,
 

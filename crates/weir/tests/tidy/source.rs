@@ -22,6 +22,7 @@ pub(crate) struct Module {
 const CRATES: &[(&str, &str)] = &[
     ("packet", "crates/packet"),
     ("capture", "crates/capture"),
+    ("flows", "crates/flows"),
     ("dpdk", "crates/dpdk"),
     ("plan", "crates/plan"),
     ("lang", "crates/lang"),

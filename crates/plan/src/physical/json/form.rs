@@ -15,6 +15,7 @@ use crate::physical::{
     NodeId, OutputId, Payload, Physical, PipelineId, PipelineInfo, Target, Tick, Work,
 };
 use crate::place::Partition;
+use crate::program::SourceKind;
 use crate::rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 use crate::stage::{
     Column, Order, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize, Window,
@@ -25,7 +26,7 @@ use serde_json::{Map, Value as Json};
 
 /// The members of a whole plan.
 pub(super) const PLAN_MEMBERS: &[&str] =
-    &["version", "pipelines", "levels", "exchanges", "outputs", "tables", "sets"];
+    &["version", "source", "pipelines", "levels", "exchanges", "outputs", "tables", "sets"];
 
 /// Writes what a plan is made of; version, tables and sets come to it.
 pub(super) fn write_plan(
@@ -33,7 +34,10 @@ pub(super) fn write_plan(
     to: &mut Writer<'_>,
     object: &mut Map<String, Json>,
 ) -> Result<(), Unwritable> {
-    let Physical { pipelines, levels, exchanges, outputs } = plan;
+    let Physical { source, pipelines, levels, exchanges, outputs } = plan;
+    // Plans over packets have the form that they had before there were others.
+    let source = Some(*source).filter(|source| *source != SourceKind::Packets);
+    to.member(object, "source", &source)?;
     to.member(object, "pipelines", pipelines)?;
     to.member(object, "levels", levels)?;
     to.member(object, "exchanges", exchanges)?;
@@ -44,6 +48,7 @@ pub(super) fn write_plan(
 pub(super) fn read_plan(object: &Members<'_>, from: &Reader<'_>) -> Result<Physical, Mistake> {
     debug_assert_eq!(VERSION, 2, "each version has a form of its own");
     Ok(Physical {
+        source: object.read::<Option<SourceKind>>("source", from)?.unwrap_or_default(),
         pipelines: object.read("pipelines", from)?,
         levels: object.read("levels", from)?,
         exchanges: object.read("exchanges", from)?,
@@ -68,6 +73,7 @@ macro_rules! position {
 
 position!(PipelineId, ExchangeId, OutputId);
 
+choice!(SourceKind { Packets = "packets", FlowRecords = "flows" });
 record!(PipelineInfo { name: "name" });
 record!(Level { kind: "level", fragments: "fragments", ticks: "ticks" });
 choice!(LevelKind {

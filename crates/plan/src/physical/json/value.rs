@@ -6,7 +6,7 @@ use crate::keys::FieldSet;
 use crate::types::Type;
 use crate::value::Value;
 use serde_json::Value as Json;
-use weir_packet::fields::{FieldId, Header, HeaderBytes, by_name};
+use weir_packet::fields::{FieldId, Header, HeaderBytes, by_name, record_field_by_name};
 use weir_packet::repeated::{self, Repeated};
 
 const SCALARS: [Type; 10] = [
@@ -126,7 +126,8 @@ impl Wire for FieldId {
 
     fn read(json: &Json, from: &Reader<'_>) -> Result<FieldId, Mistake> {
         let name = String::read(json, from)?;
-        let found = by_name(&name).or_else(|| by_place(&name));
+        let found = by_name(&name).or_else(|| record_field_by_name(&name));
+        let found = found.or_else(|| by_place(&name));
         found.ok_or_else(|| Mistake::new(format!("there is no packet field `{name}`")))
     }
 }

@@ -2,13 +2,14 @@
 
 use super::session::Run;
 use crate::exit::Status;
-use crate::{delivery, ledger, wire};
+use crate::{delivery, ledger, records, wire};
 use std::io;
 use weir_capture::lookback::Lookback;
 use weir_deliver::DeliveryCounts;
+use weir_engine::counters::Ledger;
 use weir_engine::reading::Reading;
 use weir_engine::run::{Outcome, RunError};
-use weir_packet::source::Source;
+use weir_packet::source::{Lost, Source};
 use weir_plan::{Pipeline, Stage};
 
 impl Run<'_> {
@@ -26,7 +27,13 @@ impl Run<'_> {
         if left.is_some() && !self.is_live() {
             return Ok(Status::Ok);
         }
+        let records = self.reads_records().then(|| self.records.summary());
         let mut losses = ledger::losses(&outcome.ledger, captures.as_ref());
+        if let Some(records) = &records {
+            // Those on the way have lines of their own.
+            let of_others = Ledger { lost: Lost::default(), ..outcome.ledger.clone() };
+            losses = ledger::losses(&of_others, captures.as_ref()) + &records::losses(records);
+        }
         losses += &delivered.map(delivery::losses).unwrap_or_default();
         if self.options.quiet {
             // A loss is never quiet.
@@ -35,11 +42,17 @@ impl Run<'_> {
             if self.term.stdout_tty && self.term.stderr_tty {
                 self.term.say("");
             }
-            self.term.say_text(&ledger::render(&outcome.ledger));
+            self.term.say_text(&match records {
+                Some(_) => ledger::render_records(&outcome.ledger),
+                None => ledger::render(&outcome.ledger),
+            });
             if self.options.verbose {
                 self.term.say_text(&ledger::workers(&outcome.ledger));
             }
-            self.term.say_text(&wire::render(&source.interfaces(), &self.notes));
+            self.term.say_text(&match &records {
+                Some(records) => records::render(records),
+                None => wire::render(&source.interfaces(), &self.notes),
+            });
             if let Some(counts) = source.inner().counts() {
                 self.term.say(ledger::fragments(&counts));
             }

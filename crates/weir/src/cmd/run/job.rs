@@ -11,11 +11,12 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, delivery, metrics, output, plot, suppress};
+use crate::{cmd, delivery, metrics, output, plot, records, suppress};
 use std::path::Path;
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::outlets::Outlets;
+use weir_capture::records::RecordReport;
 use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
@@ -80,6 +81,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     else {
         return Ok(Status::Usage);
     };
+    records::check(&options, &program, !filter.is_empty())?;
     let words = filter.clone();
     let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
     check_packet_outputs(&program, &options)?;
@@ -129,6 +131,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         suppressions,
         targets,
         notes: Notes::default(),
+        records: RecordReport::default(),
         names: InterfaceNames::default(),
         shows_screen: false,
         stop: Arc::default(),

@@ -13,7 +13,7 @@ use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::user::become_user;
 use crate::wire::{Around, Wires};
-use crate::{exports, output, windowless, wire};
+use crate::{exports, output, records, windowless, wire};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use std::sync::atomic::AtomicBool;
 use weir_capture::live::Handover;
 use weir_capture::lookback::LookbackOptions as Kept;
 use weir_capture::outlets::Outlets;
+use weir_capture::records::RecordPackets;
 use weir_capture::write::Made;
 use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
@@ -81,6 +82,12 @@ impl Run<'_> {
     /// go to: it has to know all of its devices when it is started, and is before privileges are
     /// given up.
     pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<OpenInput> {
+        records::check(self.options, &self.program, self.filter.is_some())?;
+        if records::is_received(self.options) {
+            let source = records::open(self.options, stop, &self.records, self.options.quiet)?;
+            let senders = Senders::default();
+            return Ok(OpenInput { input: Input::Wires(source.into()), senders, kernel: None });
+        }
         let (filter, sends) = (self.filter.clone(), self.sends_by_dpdk());
         let live = &self.options.live;
         let around = Around {
@@ -94,6 +101,8 @@ impl Run<'_> {
             filter.is_some(),
             self.program.captures().next().is_some(),
         );
+        let of_records = || "the query reads flow records, which packets only carry".to_owned();
+        let refused = refused.or_else(|| self.reads_records().then(of_records));
         if let Some(why) =
             refused.as_ref().filter(|_| !self.is_live() && live.is_offload_required())
         {
@@ -157,6 +166,7 @@ impl Run<'_> {
     pub(super) fn outlets(&self, input: &Input, senders: Senders) -> anyhow::Result<Outlets> {
         let write = self.options.write.to.as_deref();
         let captured = match input {
+            Input::Wires(_) if records::is_received(self.options) => Vec::new(),
             Input::Wires(wires) => wire::captured(&self.options.live, &wires.links)?,
             Input::Files(_) => Vec::new(),
         };
@@ -289,7 +299,16 @@ impl Run<'_> {
                 wires.source
             }
         };
-        Ok(Some(self.counted(source)))
+        Ok(Some(self.counted(self.records_of(source))))
+    }
+
+    /// The flow records that the packets of a source carry, if the query reads those.
+    pub(super) fn records_of(&self, source: Box<dyn Source>) -> Box<dyn Source> {
+        if !self.reads_records() || records::is_received(self.options) {
+            return source;
+        }
+        let lateness_ns = records::lateness_ns(self.options);
+        Box::new(RecordPackets::new(source, lateness_ns, &self.records))
     }
 
     /// As much of a source as the run takes.

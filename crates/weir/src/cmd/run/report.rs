@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::Filter;
 use weir_capture::lookback::Lookback;
 use weir_capture::outlets::Outlets;
+use weir_capture::records::RecordReport;
 use weir_capture::write::{Made, StoppableWriter, Untouched};
 use weir_control::SiteParams;
 use weir_dpdk::Senders;
@@ -95,6 +96,7 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
         list: SuppressionList::new(suppressions.clone()),
         suppressions,
         notes: Notes::default(),
+        records: RecordReport::default(),
         names: InterfaceNames::default(),
         shows_screen: false,
         stop: Arc::default(),

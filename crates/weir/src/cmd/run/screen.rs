@@ -19,6 +19,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 use weir_capture::bpf::Filter;
 use weir_capture::lookback::Lookback;
+use weir_capture::records::RecordReport;
 use weir_control::SiteParams;
 use weir_engine::functions::Functions;
 use weir_engine::reading::Reading;
@@ -75,6 +76,7 @@ pub(crate) fn show(
         suppressions: Vec::new(),
         targets: Vec::new(),
         notes: Notes::default(),
+        records: RecordReport::default(),
         names: InterfaceNames::default(),
         serves: None,
         phase: RunPhase::default(),

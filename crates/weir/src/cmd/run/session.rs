@@ -4,6 +4,7 @@ use super::serves::Serving;
 use crate::args::{RunOptions, SlowSink};
 use crate::output::Collector;
 use crate::page::RunPhase;
+use crate::records;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::Notes;
@@ -11,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::bpf::Filter;
 use weir_capture::outlets::Report;
+use weir_capture::records::RecordReport;
 use weir_control::{RunningProgram, SiteParams};
 use weir_deliver::Target;
 use weir_engine::functions::Functions;
 use weir_engine::run::{Changes, Options};
 use weir_engine::suppress::SuppressionList;
 use weir_packet::interface::InterfaceNames;
-use weir_plan::{Program, Suppression};
+use weir_plan::{Program, SourceKind, Suppression};
 use weir_sink::Format;
 
 /// Everything that a run needs, checked.
@@ -45,6 +47,8 @@ pub(super) struct Run<'a> {
     pub(super) targets: Vec<Target>,
     /// What happens to interfaces.
     pub(super) notes: Notes,
+    /// What is counted of exporters, if records of flows come.
+    pub(super) records: RecordReport,
     /// The names of interfaces.
     pub(super) names: InterfaceNames,
     /// What it does for a page, if it is there for one.
@@ -69,6 +73,11 @@ impl Run<'_> {
     /// packets, unless a query of the run asks for files.
     pub(super) fn keeps_for_files(&self) -> bool {
         !self.options.lookback.is_of_page || self.program.captures().next().is_some()
+    }
+
+    /// Whether the source delivers flow records.
+    pub(super) fn reads_records(&self) -> bool {
+        records::kind(self.options, &self.program) == SourceKind::FlowRecords
     }
 
     pub(super) fn engine_options(&self, stats: &Stats, changes: Option<Arc<Changes>>) -> Options {

@@ -5,6 +5,7 @@ use super::session::Run;
 use crate::control::{self, Limits};
 use crate::output::{self, Collector, Fresh, Taken};
 use crate::progress::Progress;
+use crate::records;
 use crate::stats::Stats;
 use std::io::Write;
 use std::sync::Arc;
@@ -97,6 +98,7 @@ impl Run<'_> {
             shows_rows: self.options.rows.out_dir.is_none() && self.serves.is_none(),
             keeps_packets,
             reads_again: self.reads_again(),
+            source: records::kind(self.options, &self.program),
         };
         let confined = !self.options.confine.no_sandbox;
         let rules = Rules {

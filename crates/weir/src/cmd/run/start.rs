@@ -113,6 +113,9 @@ impl Run<'_> {
         if let Some(tally) = source.tally().filter(|_| self.keeps_for_files()) {
             stats.report_captures(tally);
         }
+        if self.reads_records() {
+            stats.report_records(self.records.clone());
+        }
         let opened = Opened {
             source,
             outlets,

@@ -1,0 +1,108 @@
+//! Flow records out of packets: the datagrams of exporters in captures, or on a wire.
+
+use super::batches::RecordBatches;
+use super::report::RecordReport;
+use std::net::{IpAddr, Ipv6Addr};
+use weir_packet::bits::Bits;
+use weir_packet::column::{Column, Repr};
+use weir_packet::fields::FieldId;
+use weir_packet::read::{Transport, Transports, read_field};
+use weir_packet::source::{Account, FrameBatch, Source, SourceError};
+use weir_packet::walk::{Layers, classify};
+
+/// The UDP ports that collectors listen on: IPFIX, NetFlow as routers and nfcapd(1) have it, sFlow.
+pub const PORTS: [u16; 6] = [2055, 4739, 6343, 9555, 9995, 9996];
+
+/// Batches of packets that are looked at before a batch without records is handed out.
+const BATCHES_LOOKED_AT: usize = 64;
+
+/// The records in the packets of another source.
+pub struct RecordPackets<S> {
+    inner: S,
+    packets: FrameBatch,
+    layers: Layers,
+    source: Column,
+    batches: RecordBatches,
+    report: RecordReport,
+}
+
+impl<S: Source> RecordPackets<S> {
+    /// Reads the UDP packets to one of [`PORTS`]. Their records may come so long after their end.
+    pub fn new(inner: S, lateness_ns: i64, report: &RecordReport) -> RecordPackets<S> {
+        RecordPackets {
+            inner,
+            packets: FrameBatch::new(),
+            layers: Layers::new(),
+            source: Column::new(Repr::Pair),
+            batches: RecordBatches::new(report.clone(), lateness_ns),
+            report: report.clone(),
+        }
+    }
+
+    /// Reads the datagrams of the batch at hand.
+    fn read(&mut self) {
+        let packets = &self.packets;
+        classify(packets, &mut self.layers);
+        read_field(
+            FieldId::named("ip.src"),
+            packets,
+            &self.layers,
+            Bits::first(packets.len()),
+            &mut self.source,
+        );
+        let transports = Transports::new(packets, &self.layers);
+        let mut others = 0;
+        for i in 0..packets.len() {
+            let Some(Transport::Udp(udp)) = transports.of(i) else {
+                others += 1;
+                continue;
+            };
+            if !PORTS.contains(&udp.dport()) || !self.source.present.has(i) {
+                others += 1;
+                continue;
+            }
+            let address = IpAddr::V6(Ipv6Addr::from_bits(self.source.raw(i))).to_canonical();
+            self.batches.take((address, udp.sport()), packets.ts()[i], udp.payload());
+        }
+        self.report.add_others(others);
+    }
+}
+
+impl<S: Source> Source for RecordPackets<S> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        batch.clear();
+        // Now and then the run looks whether it is to end, also where no packet carries records.
+        for _ in 0..BATCHES_LOOKED_AT {
+            if !self.batches.is_empty() {
+                break;
+            }
+            if !self.inner.fill(&mut self.packets)? {
+                return Ok(false);
+            }
+            self.read();
+            // A wire says what time it is, where no packet does.
+            if let Some(reached) = self.packets.reached() {
+                self.batches.reach(reached);
+            }
+        }
+        if !self.batches.is_empty() {
+            self.batches.lend(batch);
+        }
+        Ok(true)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        !self.batches.is_empty() || self.inner.is_ready()
+    }
+
+    fn account(&self) -> Account {
+        let mut account = self.report.account(self.batches.received());
+        account.lost.merge(self.inner.account().lost);
+        account.bytes_read = self.inner.account().bytes_read;
+        account
+    }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.report.accounts()
+    }
+}

@@ -1,0 +1,90 @@
+//! What a run can ask of the exporters while records come, and after.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weir_flows::{Collector, Counts, Datagram, Exporter};
+use weir_packet::record::Record;
+use weir_packet::source::{Account, Lost};
+
+/// The collector of a source, which others may ask what it counted.
+#[derive(Clone, Default)]
+pub struct RecordReport(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    collector: Mutex<Collector>,
+    /// Datagrams that the kernel dropped, since the program did not keep up.
+    dropped: AtomicU64,
+    /// Packets that were read and carried no datagram of an exporter.
+    others: AtomicU64,
+}
+
+/// What was counted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordSummary {
+    /// Of all exporters.
+    pub counts: Counts,
+    /// Of each.
+    pub exporters: Vec<Exporter>,
+    /// Datagrams that the kernel dropped, since the program did not keep up.
+    pub dropped: u64,
+    /// Packets of a capture that carried no datagram of an exporter.
+    pub others: u64,
+}
+
+impl RecordReport {
+    /// What was counted so far.
+    pub fn summary(&self) -> RecordSummary {
+        let collector = self.lock();
+        RecordSummary {
+            counts: collector.counts(),
+            exporters: collector.exporters().to_vec(),
+            dropped: self.0.dropped.load(Ordering::Relaxed),
+            others: self.0.others.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn read(&self, datagram: &Datagram<'_>, put: &mut dyn FnMut(&Record, i64)) {
+        self.lock().read(datagram, put);
+    }
+
+    pub(super) fn set_dropped(&self, dropped: u64) {
+        self.0.dropped.store(dropped, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_others(&self, n: u64) {
+        self.0.others.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Everything that is known to be missing, in the units of the sequence numbers, and of the
+    /// datagrams that the kernel dropped. These are among those that the numbers miss, too, once
+    /// another comes of the same exporter; but numbers are not said to lack them twice.
+    pub(super) fn lost(&self) -> u64 {
+        self.losses().total()
+    }
+
+    pub(super) fn losses(&self) -> Lost {
+        let interface = self.lock().lost();
+        Lost { interface, kernel: self.0.dropped.load(Ordering::Relaxed), ring: 0 }
+    }
+
+    /// What a source of these records has to say, of which so many were handed out.
+    pub(super) fn account(&self, received: u64) -> Account {
+        Account { received, lost: self.losses(), ..Account::default() }
+    }
+
+    /// The same of each exporter, by name.
+    pub(super) fn accounts(&self) -> Vec<(String, Account)> {
+        let collector = self.lock();
+        let account = |e: &Exporter| {
+            let lost = Lost { interface: e.lost, ..Lost::default() };
+            (e.to_string(), Account { received: e.records, lost, ..Account::default() })
+        };
+        collector.exporters().iter().map(account).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Collector> {
+        // What it counted is whole whatever happened to who asked.
+        self.0.collector.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

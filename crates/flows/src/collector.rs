@@ -1,0 +1,221 @@
+//! The collector: which exporter a datagram is of, and what becomes of it.
+
+use crate::bytes::Bytes;
+use crate::counts::{Counts, Exporter, Fault};
+use crate::held::Held;
+use crate::limits::{EXPORTERS_NAMED_MAX, SESSIONS_MAX, TEMPLATES_MAX, TIMEOUT_NS};
+use crate::reading::{Export, Reading};
+use crate::session::{Session, SessionKey};
+use crate::sflow::Sampled;
+use crate::{ipfix, netflow5, netflow9, sflow};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use weir_packet::record::{Protocol, Record};
+
+/// A datagram of an exporter.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// Where it came from: the address, ...
+    pub address: IpAddr,
+    /// ... and the port.
+    pub port: u16,
+    /// When it came: nanoseconds since 1970.
+    pub received: i64,
+    /// What UDP carried.
+    pub payload: &'a [u8],
+}
+
+/// Reads the datagrams of any number of exporters.
+#[derive(Debug)]
+pub struct Collector {
+    sessions: BTreeMap<SessionKey, Session>,
+    exporters: Vec<Exporter>,
+    /// Templates of all sessions.
+    templates: usize,
+    held: Held,
+    sampled: Sampled,
+    counts: Counts,
+}
+
+/// The header of a datagram.
+enum Header {
+    Netflow5(netflow5::Header),
+    Netflow9(netflow9::Header),
+    Ipfix(ipfix::Header),
+    Sflow(sflow::Header),
+}
+
+impl Header {
+    /// Reads the version, and the header that it has.
+    fn read(bytes: &mut Bytes<'_>, received: i64) -> Result<Header, Fault> {
+        let version = bytes.u16().ok_or(Fault::Short)?;
+        let header = match version {
+            5 => netflow5::header(bytes, received).map(Header::Netflow5),
+            9 => netflow9::header(bytes, received).map(Header::Netflow9),
+            10 => ipfix::header(bytes, received).map(Header::Ipfix),
+            // The version of sFlow takes four bytes.
+            0 => match bytes.u16().ok_or(Fault::Short)? {
+                5 => sflow::header(bytes, received).map(Header::Sflow),
+                _ => return Err(Fault::Version),
+            },
+            _ => return Err(Fault::Version),
+        };
+        header.ok_or(Fault::Short)
+    }
+
+    fn key(&self, datagram: &Datagram<'_>) -> SessionKey {
+        let Datagram { address, port, .. } = *datagram;
+        let (protocol, domain, address) = match self {
+            Header::Netflow5(h) => (Protocol::Netflow5, h.engine.into(), address),
+            Header::Netflow9(h) => (Protocol::Netflow9, h.source, address),
+            Header::Ipfix(h) => (Protocol::Ipfix, h.domain, address),
+            Header::Sflow(h) => (Protocol::Sflow, h.sub_agent, h.agent),
+        };
+        SessionKey { address, port, protocol, domain }
+    }
+
+    fn export(&self) -> Export {
+        match self {
+            Header::Netflow5(h) => h.export,
+            Header::Netflow9(h) => h.export,
+            Header::Ipfix(h) => h.export,
+            Header::Sflow(h) => h.export,
+        }
+    }
+}
+
+impl Collector {
+    /// A collector that knows of no exporter.
+    pub fn new() -> Collector {
+        Collector {
+            sessions: BTreeMap::new(),
+            exporters: Vec::new(),
+            templates: 0,
+            held: Held::default(),
+            sampled: Sampled::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Reads a datagram; `put` gets each record and its time, in nanoseconds since 1970.
+    pub fn read(&mut self, datagram: &Datagram<'_>, put: &mut dyn FnMut(&Record, i64)) {
+        self.counts.datagrams += 1;
+        let mut bytes = Bytes(datagram.payload);
+        let header = match Header::read(&mut bytes, datagram.received) {
+            Ok(header) => header,
+            Err(fault) => return self.counts.fault(fault),
+        };
+        let key = header.key(datagram);
+        if !self.open(key, datagram.received) {
+            self.counts.exporters_refused += 1;
+            return;
+        }
+        let session = self.sessions.get_mut(&key).expect("it was just opened");
+        session.seen = session.seen.max(datagram.received);
+        let mut reading = Reading {
+            key,
+            export: header.export(),
+            exporter: &mut self.exporters[session.counts],
+            session,
+            counts: &mut self.counts,
+            held: &mut self.held,
+            templates: &mut self.templates,
+            put,
+        };
+        match &header {
+            Header::Netflow5(h) => netflow5::records(&mut reading, h, bytes),
+            Header::Netflow9(h) => netflow9::sets(&mut reading, h, bytes),
+            Header::Ipfix(h) => ipfix::sets(&mut reading, h, bytes),
+            Header::Sflow(h) => sflow::samples(&mut reading, h, bytes, &mut self.sampled),
+        }
+        if self.templates >= TEMPLATES_MAX {
+            self.forget(datagram.received);
+        }
+    }
+
+    /// Whether the state of an exporter is there, or could be made.
+    fn open(&mut self, key: SessionKey, now: i64) -> bool {
+        if let Some(session) = self.sessions.get(&key) {
+            if !session.is_over(now) {
+                return true;
+            }
+            // What it was before is forgotten: templates have expired, and so have numbers.
+            self.templates -= session.templates.len();
+            let counts = session.counts;
+            self.sessions.insert(key, Session::new(now, counts));
+            return true;
+        }
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.forget(now);
+        }
+        if self.sessions.len() >= SESSIONS_MAX {
+            return false;
+        }
+        let counts = self.counts_of(key);
+        self.sessions.insert(key, Session::new(now, counts));
+        true
+    }
+
+    /// Where the counts of an exporter are; its port does not matter.
+    fn counts_of(&mut self, key: SessionKey) -> usize {
+        let SessionKey { address, protocol, domain, .. } = key;
+        let known = self.exporters.iter().position(|e| {
+            e.address == Some(address) && e.protocol == protocol && e.domain == domain
+        });
+        if let Some(known) = known {
+            return known;
+        }
+        let is_full = self.exporters.len() >= EXPORTERS_NAMED_MAX;
+        let others = |e: &Exporter| e.address.is_none() && e.protocol == protocol;
+        if let Some(others) = self.exporters.iter().position(others).filter(|_| is_full) {
+            return others;
+        }
+        let (address, domain) = if is_full { (None, 0) } else { (Some(address), domain) };
+        let (records, lost, restarts) = (0, 0, 0);
+        self.exporters.push(Exporter { address, domain, protocol, records, lost, restarts });
+        self.exporters.len() - 1
+    }
+
+    /// Forgets templates that were not sent again, and exporters that are silent.
+    fn forget(&mut self, now: i64) {
+        self.sessions.retain(|_, session| !session.is_over(now));
+        self.templates = 0;
+        for session in self.sessions.values_mut() {
+            session.templates.retain(|_, t| now.saturating_sub(t.seen) <= TIMEOUT_NS);
+            self.templates += session.templates.len();
+        }
+    }
+
+    /// What was counted so far. Data sets that still wait for their templates are among those that
+    /// were given up: none of their records came out.
+    pub fn counts(&self) -> Counts {
+        let untemplated = self.counts.untemplated + self.held.len();
+        Counts { untemplated, ..self.counts.clone() }
+    }
+
+    /// The exporters, in the order in which they came.
+    pub fn exporters(&self) -> &[Exporter] {
+        &self.exporters
+    }
+
+    /// How many sessions and templates are remembered.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        let templates = self.sessions.values().map(|session| session.templates.len()).sum();
+        assert_eq!(templates, self.templates, "templates are counted as they come and go");
+        (self.sessions.len(), templates)
+    }
+
+    /// What is missing of all exporters together, by their numbers.
+    pub fn lost(&self) -> u64 {
+        self.exporters.iter().fold(0, |sum, exporter| sum.saturating_add(exporter.lost))
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        Collector::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! One datagram while it is read: what it goes into.
+
+use crate::counts::{Counts, Exporter, Fault};
+use crate::held::Held;
+use crate::limits::{TEMPLATES_MAX, TIMEOUT_NS};
+use crate::sequence::{Numbered, Step};
+use crate::session::{Session, SessionKey};
+use crate::template::{Form, Template, Told, template};
+use crate::{bytes::Bytes, data};
+use std::net::IpAddr;
+use weir_packet::record::{Record, Slot};
+
+/// When a datagram was sent and came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Export {
+    /// When it came: nanoseconds since 1970.
+    pub(crate) received: i64,
+    /// When it was sent, by the clock of the exporter: nanoseconds since 1970.
+    pub(crate) sent: i64,
+    /// For how many milliseconds the exporter had been up then, if it says so; the number wraps.
+    pub(crate) uptime: Option<u32>,
+}
+
+impl Export {
+    /// The time at which the exporter had been up for so many milliseconds; `started` is when it
+    /// was started, if a record says so.
+    pub(crate) fn at_uptime(&self, uptime: u32, started: Option<i64>) -> Option<i64> {
+        match (started, self.uptime) {
+            (Some(started), _) => started.checked_add(i64::from(uptime) * 1_000_000),
+            (None, Some(now)) => {
+                // Both may have wrapped: what is between them has not.
+                let ago = i64::from(now.wrapping_sub(uptime) as i32);
+                self.sent.checked_sub(ago * 1_000_000)
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+/// Everything that the sets of a datagram change.
+pub(crate) struct Reading<'a> {
+    pub(crate) key: SessionKey,
+    pub(crate) export: Export,
+    pub(crate) session: &'a mut Session,
+    pub(crate) counts: &'a mut Counts,
+    pub(crate) exporter: &'a mut Exporter,
+    pub(crate) held: &'a mut Held,
+    /// Templates of all exporters.
+    pub(crate) templates: &'a mut usize,
+    pub(crate) put: &'a mut dyn FnMut(&Record, i64),
+}
+
+/// How many data records a set has, if that is known.
+pub(crate) type Units = Option<u32>;
+
+impl Reading<'_> {
+    pub(crate) fn fault(&mut self, fault: Fault) {
+        self.counts.fault(fault);
+    }
+
+    /// Reads a set of templates. Those before a fault stay good.
+    pub(crate) fn template_set(&mut self, form: Form, of_options: bool, set: &[u8]) {
+        let mut set = Bytes(set);
+        while let Some(told) = template(&mut set, form, of_options, self.export.received) {
+            match told {
+                Ok(Told::Template(number, template)) => self.add_template(number, template),
+                Ok(Told::Withdrawn(number)) => self.withdraw(number, of_options),
+                Err(fault) => {
+                    self.fault(fault);
+                    // One without bytes ends where it says; the end of others is not known.
+                    if fault == Fault::TemplateFields {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_template(&mut self, number: u16, template: Template) {
+        if !self.session.templates.contains_key(&number) && *self.templates >= TEMPLATES_MAX {
+            self.counts.templates_refused += 1;
+            return;
+        }
+        let before = self.session.templates.insert(number, template);
+        *self.templates += usize::from(before.is_none());
+        let is_new = before.is_none_or(|old| !old.is_same(&self.session.templates[&number]));
+        if is_new {
+            for waiting in self.held.take(&self.key, number) {
+                let now = std::mem::replace(&mut self.export, waiting.export);
+                self.data_set(number, &waiting.bytes);
+                self.export = now;
+            }
+        }
+    }
+
+    /// RFC 7011, section 8.1: the number of a template set stands for all templates of its kind.
+    fn withdraw(&mut self, number: u16, of_options: bool) {
+        let before = self.session.templates.len();
+        if number < crate::template::DATA_MIN {
+            self.session.templates.retain(|_, t| t.scopes.is_some() != of_options);
+        } else {
+            self.session.templates.remove(&number);
+        }
+        *self.templates -= before - self.session.templates.len();
+    }
+
+    /// Reads a set of data; returns how many records it has, if that is known.
+    pub(crate) fn data_set(&mut self, number: u16, set: &[u8]) -> Units {
+        let now = self.export.received;
+        let is_over = |t: &Template| now.saturating_sub(t.seen) > TIMEOUT_NS;
+        let found = self.session.templates.remove(&number);
+        if found.as_ref().is_some_and(is_over) {
+            *self.templates -= 1;
+        }
+        let Some(template) = found.filter(|template| !is_over(template)) else {
+            self.counts.untemplated += self.held.add(self.key, number, self.export, set);
+            return None;
+        };
+        let units = data::read(self, &template, set);
+        self.session.templates.insert(number, template);
+        Some(units)
+    }
+
+    /// Hands out a record.
+    pub(crate) fn record(&mut self, mut record: Record, ts: i64) {
+        record.set_address(Slot::Exporter, mapped(self.key.address));
+        record.set(Slot::Domain, self.key.domain.into());
+        record.set(Slot::Protocol, self.key.protocol as u64);
+        record.set(Slot::Received, self.export.received as u64);
+        self.counts.records += 1;
+        self.exporter.records += 1;
+        (self.put)(&record, ts);
+    }
+
+    /// Takes the sequence number of the datagram.
+    pub(crate) fn number(&mut self, n: Numbered) {
+        match self.session.sequence.step(n) {
+            Step::Next => {}
+            Step::Gap(lost) => self.exporter.lost += u64::from(lost),
+            Step::Late => {
+                let units = n.units.unwrap_or(0);
+                self.exporter.lost = self.exporter.lost.saturating_sub(units.into());
+            }
+            Step::Restart => self.exporter.restarts += 1,
+        }
+    }
+}
+
+/// An address as records hold it.
+pub(crate) fn mapped(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(four) => four.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(six) => six.to_bits(),
+    }
+}

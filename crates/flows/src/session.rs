@@ -1,0 +1,61 @@
+//! What is remembered of an exporter.
+
+use crate::limits::{SAMPLERS_MAX, TIMEOUT_NS};
+use crate::sequence::Sequence;
+use crate::template::Template;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use weir_packet::record::Protocol;
+
+/// Whose templates and numbers these are: a transport session and an observation domain in it
+/// (RFC 7011, section 8).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct SessionKey {
+    pub(crate) address: IpAddr,
+    pub(crate) port: u16,
+    pub(crate) protocol: Protocol,
+    pub(crate) domain: u32,
+}
+
+/// The state of one.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) templates: BTreeMap<u16, Template>,
+    pub(crate) sequence: Sequence,
+    /// One of how many packets is looked at, by the number of the sampler; without one by all.
+    samplers: BTreeMap<Option<u64>, u64>,
+    /// When it sent something last: nanoseconds since 1970.
+    pub(crate) seen: i64,
+    /// Where its counts are.
+    pub(crate) counts: usize,
+}
+
+impl Session {
+    pub(crate) fn new(seen: i64, counts: usize) -> Session {
+        Session {
+            templates: BTreeMap::new(),
+            sequence: Sequence::default(),
+            samplers: BTreeMap::new(),
+            seen,
+            counts,
+        }
+    }
+
+    /// Whether it was silent for so long that it counts as gone.
+    pub(crate) fn is_over(&self, now: i64) -> bool {
+        now.saturating_sub(self.seen) > TIMEOUT_NS
+    }
+
+    /// Notes how a sampler works.
+    pub(crate) fn set_sampler(&mut self, sampler: Option<u64>, rate: u64) {
+        if self.samplers.len() < SAMPLERS_MAX || self.samplers.contains_key(&sampler) {
+            self.samplers.insert(sampler, rate);
+        }
+    }
+
+    /// One of how many packets a sampler looks at.
+    pub(crate) fn rate(&self, sampler: Option<u64>) -> Option<u64> {
+        let of = |sampler| self.samplers.get(&sampler).copied();
+        of(sampler).or_else(|| of(None))
+    }
+}
