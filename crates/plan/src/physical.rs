@@ -10,6 +10,7 @@
 //! [program](Physical::program) back.
 
 mod check;
+mod columns;
 mod conditions;
 mod cut;
 mod fault;
@@ -21,6 +22,7 @@ mod program;
 mod reads;
 mod ticks;
 
+pub use columns::columns_read;
 pub use conditions::{Conditions, untested};
 pub use fault::PlanFault;
 pub use json::{Unreadable, Unwritable, VERSION, fuzz_physical};
@@ -29,5 +31,5 @@ pub use plan::{
     Combine, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs, Node, NodeId,
     OutputId, Payload, Physical, PipelineId, PipelineInfo, Target, Work,
 };
-pub use reads::{Carry, carried, columns_read, fields_read};
+pub use reads::{Carry, carried, fields_read};
 pub use ticks::{Tick, exact, tick_of, ticks};

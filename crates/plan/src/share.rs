@@ -3,8 +3,8 @@
 //! Pipelines over packets that begin with the same stages up to a `summarize`, and group by the
 //! same keys in the same windows, share one table of groups: it holds the aggregates of all of
 //! them, and each reads its own. Where some of them fill in what had no packet and others do not,
-//! these read the groups that had one. A pipeline that does just what an earlier one does reads its rows.
-//! Pipelines over the same rows that begin with the same stages have these [once](rows), too.
+//! these read the groups that had one. A pipeline that does just what an earlier one does reads its
+//! rows. Pipelines over the same rows that begin with the same stages have these [once](rows), too.
 
 mod rows;
 

@@ -113,6 +113,13 @@ impl Groups {
         self.len() == 0
     }
 
+    /// Whether there are groups, and nothing is kept of them but their keys and cells: then putting
+    /// them out changes nothing.
+    pub(super) fn are_cells(&self) -> bool {
+        let mut aggs = self.variants.iter().flat_map(|v| &v.aggs);
+        !self.is_empty() && !aggs.any(|agg| agg.keeps_aside())
+    }
+
     pub(super) fn evicted(&self) -> u64 {
         let values: u64 = self.variants.iter().flat_map(|v| &v.aggs).map(|a| a.evicted()).sum();
         values + self.texts.refused()

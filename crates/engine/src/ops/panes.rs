@@ -86,6 +86,22 @@ impl Panes {
         all
     }
 
+    /// The only pane there is, if a later window holds it too: it is all of a window as it stands.
+    /// To be [given back](Panes::push) once that was put out.
+    pub(super) fn lend(&mut self, is_over: impl Fn(i64) -> bool) -> Option<(i64, Groups)> {
+        let queue = match [self.front.len(), self.back.len()] {
+            [1, 0] => &mut self.front,
+            [0, 1] => &mut self.back,
+            _ => return None,
+        };
+        let lendable = |(start, groups): &(i64, Groups)| !is_over(*start) && groups.are_cells();
+        if self.total.is_some() || !queue.front().is_some_and(lendable) {
+            return None;
+        }
+        self.summed = 0;
+        queue.pop_front()
+    }
+
     /// Lets the panes go that are over.
     pub(super) fn forget(&mut self, is_over: impl Fn(i64) -> bool, spent: Spent<'_>) {
         while self.front.front().is_some_and(|(start, _)| is_over(*start)) {

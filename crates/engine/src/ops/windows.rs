@@ -19,6 +19,8 @@ pub(super) struct Windows {
     lateness: i128,
     /// No window that starts before this one comes out any more.
     next: i128,
+    /// The start of the pane that is lent to be put out.
+    lent: Option<i64>,
 }
 
 impl Windows {
@@ -36,6 +38,7 @@ impl Windows {
             pane: window.pane()? as i128,
             lateness: spec.plan.lateness_ns as i128,
             next: i128::MIN,
+            lent: None,
         })
     }
 
@@ -93,6 +96,12 @@ impl Windows {
         self.next = start + self.every;
         let (next, pane) = (self.next, self.pane);
         let is_over = |start: i64| floor(start as i128, pane) < next;
+        if self.filling.is_none()
+            && let Some((pane, groups)) = self.panes.lend(is_over)
+        {
+            self.lent = Some(pane);
+            return groups;
+        }
         let mut groups = self.panes.take_window(is_over, spent);
         if let Some(filling) = &mut self.filling {
             filling.remember(start, &groups, spent);
@@ -103,7 +112,10 @@ impl Windows {
 
     /// Takes groups back that were emitted.
     pub(super) fn recycle(&mut self, groups: Groups, spent: Spent<'_>) {
-        self.panes.recycle(groups, spent);
+        match self.lent.take() {
+            Some(pane) => self.panes.push(pane, groups),
+            None => self.panes.recycle(groups, spent),
+        }
     }
 
     /// Adds what it counted to the ledger.

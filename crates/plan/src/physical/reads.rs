@@ -1,6 +1,5 @@
-//! What stages read of packets and of columns, and what rows carry of packets for stages to come.
+//! What stages read of packets, and what rows carry of packets for stages to come.
 
-use super::plan::{Node, Work};
 use crate::expr::{Expr, ExprKind};
 use crate::rows::{Parts, SampleBy};
 use crate::stage::{Stage, Summarize};
@@ -31,41 +30,6 @@ pub fn fields_read(stages: &[Stage]) -> Vec<FieldId> {
     found
 }
 
-/// The columns of the rows that come to the first of these nodes which they read at most, by
-/// position; `None` where rows may go on with all of their columns.
-pub fn columns_read(nodes: &[Node]) -> Option<BTreeSet<usize>> {
-    let mut read = BTreeSet::new();
-    let mut note = |e: &Expr| {
-        e.visit(&mut |e| {
-            if let ExprKind::Column(at) = e.kind {
-                read.insert(at);
-            }
-        });
-    };
-    for node in nodes {
-        match &node.work {
-            Work::Partial(s) | Work::Stage(Stage::Summarize(s)) => {
-                s.for_each_expr(&mut note);
-                return Some(read);
-            }
-            Work::Stage(stage @ (Stage::Project { .. } | Stage::Reshape { .. })) => {
-                stage.for_each_expr(&mut note);
-                return Some(read);
-            }
-            // Each column keeps its position.
-            Work::Stage(
-                stage @ (Stage::Where(_)
-                | Stage::Extend { .. }
-                | Stage::Scan(_)
-                | Stage::Distinct(_)
-                | Stage::AnalyzeTcp(_)),
-            ) => stage.for_each_expr(&mut note),
-            Work::Stage(_) | Work::Final(_) => return None,
-        }
-    }
-    None
-}
-
 /// What the stages of a pipeline over packets from `at` on still read of packets: what rows carry
 /// that leave the batch of packets there.
 pub fn carried(stages: &[Stage], at: usize) -> Carry {
@@ -81,7 +45,7 @@ pub fn carried(stages: &[Stage], at: usize) -> Carry {
 
 impl Summarize {
     /// Calls `f` on each expression of it.
-    fn for_each_expr(&self, f: &mut dyn FnMut(&Expr)) {
+    pub(super) fn for_each_expr(&self, f: &mut dyn FnMut(&Expr)) {
         self.keys.iter().for_each(|(_, e)| f(e));
         self.until.iter().for_each(&mut *f);
         self.aggs.iter().for_each(|a| {

@@ -8,7 +8,7 @@ use super::findings::{ACK_RTT, CLIENT_RTT, Finding, INITIAL_RTT, SERVER_RTT, Sym
 use super::segment::{Segment, after};
 use super::side::{HalfConnection, Latest, STAMP_WORDS, Stamps};
 use super::timed::Timed;
-use super::tracked::{Parts, Tracked};
+use super::tracked::{ConnectionWords, Tracked};
 
 /// A fast retransmission comes so soon after the acknowledgment that asks for it: 20 ms.
 const FAST_NS: i64 = 20_000_000;
@@ -86,7 +86,7 @@ const INITIAL_SEEN: u64 = 1 << 33;
 const STAMPS: usize = 34;
 const STAMPS_SEEN: u64 = 3;
 
-fn load(parts: &Parts<'_>, this: usize, other: usize) -> Connection {
+fn load(parts: &ConnectionWords<'_>, this: usize, other: usize) -> Connection {
     let (sides, shared) = (&parts.sides, &parts.shared);
     let at = |i: usize, bit: u64| (shared[2] & bit != 0).then_some(shared[i] as i64);
     Connection {
@@ -97,8 +97,8 @@ fn load(parts: &Parts<'_>, this: usize, other: usize) -> Connection {
     }
 }
 
-fn store(parts: &mut Parts<'_>, this: usize, other: usize, c: &Connection) {
-    let Parts { sides, shared, .. } = parts;
+fn store(parts: &mut ConnectionWords<'_>, this: usize, other: usize, c: &Connection) {
+    let ConnectionWords { sides, shared, .. } = parts;
     c.this.store(sides[this]);
     c.other.store(sides[other]);
     shared[0] = c.syn_time.unwrap_or(0) as u64;
@@ -263,10 +263,10 @@ impl Connection {
         &mut self,
         s: &Segment,
         found: &mut Finding,
-        parts: &mut Parts<'_>,
+        parts: &mut ConnectionWords<'_>,
         [a, b]: [usize; 2],
     ) {
-        let Parts { shared: [.., bits], segments, stamps: all_stamps, .. } = parts;
+        let ConnectionWords { shared: [.., bits], segments, stamps: all_stamps, .. } = parts;
         let since = |then: i64| s.time.checked_sub(then).filter(|&rtt| rtt >= 0);
         if let Some(ack) = s.acknowledges() {
             if let Some(segments) = segments {

@@ -19,7 +19,7 @@ pub(crate) struct Tracked {
 }
 
 /// The words of a connection, taken apart.
-pub(super) struct Parts<'a> {
+pub(super) struct ConnectionWords<'a> {
     /// Of each direction.
     pub(super) sides: [&'a mut [u64; side::WORDS]; 2],
     pub(super) shared: &'a mut [u64; SHARED_WORDS],
@@ -42,13 +42,13 @@ impl Tracked {
 
     /// Takes words apart, of which there must be [so many](Tracked::words).
     #[inline(always)]
-    pub(super) fn parts(self, words: &mut [u64]) -> Parts<'_> {
+    pub(super) fn parts(self, words: &mut [u64]) -> ConnectionWords<'_> {
         let (a, words) = split(words);
         let (b, words) = split(words);
         let (shared, words) = split(words);
         let (stamps, words) = if self.stamps { pair(words) } else { (None, words) };
         let (segments, _) = if self.segments { pair(words) } else { (None, words) };
-        Parts { sides: [a, b], shared, stamps, segments }
+        ConnectionWords { sides: [a, b], shared, stamps, segments }
     }
 }
 
