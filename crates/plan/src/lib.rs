@@ -21,6 +21,7 @@ pub mod join;
 pub mod keys;
 pub mod limits;
 pub mod metric;
+pub mod partitions;
 pub mod physical;
 pub mod place;
 pub mod print;
