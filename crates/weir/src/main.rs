@@ -11,6 +11,7 @@ mod control;
 mod delivery;
 mod exit;
 mod exports;
+mod group;
 mod kafka;
 mod ledger;
 mod library;
@@ -20,6 +21,7 @@ mod metrics;
 mod offload;
 mod output;
 mod page;
+mod partitions;
 mod plot;
 mod programs;
 mod progress;
@@ -72,6 +74,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::DeliverAlerts => cmd::deliver::run(),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::KafkaCarrier => cmd::carrier::run(term),
-        Command::Library(words) => cmd::library::run(&words, term),
+        Command::KafkaWorker => cmd::worker::run(term),
+        Command::Library(words) => cmd::library::run(&words, None, term),
     }
 }

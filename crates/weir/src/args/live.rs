@@ -11,7 +11,7 @@ use weir_packet::limits::CAPLEN_MAX;
 #[derive(Args, Debug)]
 pub(crate) struct LiveArgs {
     /// The interface to capture from, or `any` for all; several at the same time, each with its own
-    /// -i
+    /// -i. Or a topic with the packets of another run (kafka://HOST:PORT/TOPIC), with --group
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "read")]
     pub(crate) interface: Vec<String>,
 

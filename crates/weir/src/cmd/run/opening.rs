@@ -26,6 +26,7 @@ use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
+use weir_kafka::address::KafkaTopic;
 use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::{Source, SourceError};
 use weir_plan::Program;
@@ -151,7 +152,8 @@ impl Run<'_> {
 
     /// Where packets go, open.
     pub(super) fn outlets(&self, input: &Input, senders: Senders) -> anyhow::Result<Outlets> {
-        let write = self.options.write.to.as_deref();
+        // What goes to Kafka is no outlet of this process.
+        let write = self.options.write.to.as_deref().filter(|to| !KafkaTopic::is_meant(to));
         let captured = match input {
             Input::Wires(wires) => wire::captured(&self.options.live, &wires.links)?,
             Input::Files(_) => Vec::new(),
