@@ -6,10 +6,14 @@
 #   cluster/kafka.sh up       starts it, if it does not run, and prints its address
 #   cluster/kafka.sh topic NAME [PARTITIONS [CONFIG=VALUE]...]
 #                             makes a topic, if it is not there
+#   cluster/kafka.sh read NAME
+#                             prints what is committed in a topic: keys, a tab, values
 #   cluster/kafka.sh down     ends it
 #
 # KAFKA_PORT sets the port (19092); the controller has the next one. KAFKA_HOME sets the folder of
-# the node, so that several can run beside each other.
+# the node, so that several can run beside each other. With KAFKA_SECURE=1 when it is made, the port
+# after these takes TLS, by the certificate tls/ca.pem in that folder, and SASL: the user is
+# `probe`, its password `plain-secret` by PLAIN and `scram-secret` by SCRAM-SHA-512.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VERSION=4.3.0
@@ -71,7 +75,7 @@ configure() {
     cat >"$home/log4j2.yaml" <<YAML
 Configuration:
   Appenders:
-    Console: {name: out, PatternLayout: {pattern: "%d %p %m (%c)%n"}}
+    Console: {name: out, target: SYSTEM_ERR, PatternLayout: {pattern: "%d %p %m (%c)%n"}}
   Loggers:
     Root: {level: INFO, AppenderRef: {ref: out}}
 YAML
@@ -94,6 +98,27 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 PROPERTIES
+    [ -z "${KAFKA_SECURE:-}" ] || secure
+}
+
+# A listener by TLS and SASL, with a certificate that it signs itself.
+secure() {
+    mkdir -p "$home/tls"
+    openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=127.0.0.1 \
+        -addext subjectAltName=IP:127.0.0.1,DNS:localhost \
+        -keyout "$home/tls/key.pem" -out "$home/tls/ca.pem" 2>"$home/tls/openssl.log" ||
+        { say "there is no certificate: $home/tls/openssl.log"; exit 3; }
+    cat "$home/tls/key.pem" "$home/tls/ca.pem" >"$home/tls/broker.pem"
+    local port=$((PORT + 2)) login=org.apache.kafka.common.security
+    sed -i -e "/^\(listeners\|advertised.listeners\)=/s|\$|,SECURE://127.0.0.1:$port|" \
+        -e '/^listener.security.protocol.map=/s|$|,SECURE:SASL_SSL|' "$home/server.properties"
+    cat >>"$home/server.properties" <<PROPERTIES
+listener.name.secure.ssl.keystore.type=PEM
+listener.name.secure.ssl.keystore.location=$home/tls/broker.pem
+listener.name.secure.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
+listener.name.secure.plain.sasl.jaas.config=$login.plain.PlainLoginModule required user_probe="plain-secret";
+listener.name.secure.scram-sha-512.sasl.jaas.config=$login.scram.ScramLoginModule required;
+PROPERTIES
 }
 
 up() {
@@ -103,6 +128,7 @@ up() {
         command -v java >/dev/null || { say "Java is missing (apt-get install default-jre)"; exit 3; }
         if [ ! -e "$home/data/meta.properties" ]; then
             java_ kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qg \
+                ${KAFKA_SECURE:+--add-scram "SCRAM-SHA-512=[name=probe,password=scram-secret]"} \
                 -c "$home/server.properties" >"$home/format.log" 2>&1 ||
                 { say "the folder could not be formatted: $home/format.log"; exit 1; }
         fi
@@ -130,6 +156,12 @@ topic() {
         "${config[@]}" >"$home/topic-$name.log" 2>&1 || { cat "$home/topic-$name.log" >&2; exit 1; }
 }
 
+read_() {
+    java_ org.apache.kafka.tools.consumer.ConsoleConsumer --bootstrap-server "127.0.0.1:$PORT" \
+        --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 1500 \
+        --formatter-property print.key=true 2>"$home/read-$1.log" || { cat "$home/read-$1.log" >&2; exit 1; }
+}
+
 down() {
     runs || return 0
     local pid
@@ -147,9 +179,10 @@ case ${1:-} in
 fetch) fetch ;;
 up) up ;;
 topic) topic "${@:2}" ;;
+read) read_ "$2" ;;
 down) down ;;
 *)
-    say "expected fetch, up, topic or down"
+    say "expected fetch, up, topic, read or down"
     exit 2
     ;;
 esac

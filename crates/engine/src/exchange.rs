@@ -37,4 +37,4 @@ pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage}
 pub use producer::Producer;
 pub use receiver::{Receipt, Receiver};
 pub use refused::{Refused, needs};
-pub use writer::{ProducerId, end_message};
+pub use writer::{ProducerId, end_message, renumber};

@@ -22,6 +22,8 @@ pub enum KafkaFault {
         /// How many there are.
         count: i32,
     },
+    /// The group of hosts can't be used.
+    Group(String),
     /// A broker refuses records.
     Refused {
         /// How many were not delivered.
@@ -67,7 +69,7 @@ impl fmt::Display for KafkaFault {
                 "no broker answers as it should: {why} (is its address right, and are the \
                  properties of --kafka-config?)"
             ),
-            KafkaFault::Topic(why) => f.write_str(why),
+            KafkaFault::Topic(why) | KafkaFault::Group(why) => f.write_str(why),
             KafkaFault::Partition { partition, count } => {
                 write!(f, "the topic has no partition {partition}: it has {count}, numbered from 0")
             }

@@ -26,6 +26,51 @@ pub const DRAIN: Duration = Duration::from_secs(30);
 /// Bytes of a file of properties.
 pub const PROPERTIES_MAX: usize = 64 << 10;
 
+/// Bytes of packets after which a record is full.
+pub const PACKETS_BYTES: usize = 256 << 10;
+
+/// Bytes of a record of packets that are possible.
+pub const PACKETS_BYTES_MAX: usize = 960_000;
+
+/// Partitions that a run spreads packets over.
+pub const PARTITIONS_MAX: usize = 1024;
+
+/// How long packets wait for others of their partition, in nanoseconds of packet time.
+pub const LINGER_NS: i64 = 100_000_000;
+
+/// How often a partition without packets is told how far the capturing host is, in nanoseconds of
+/// packet time.
+pub const HEARTBEAT_NS: i64 = 1_000_000_000;
+
+/// How long results of a partition wait to be committed together.
+pub const COMMIT_EVERY: Duration = Duration::from_millis(250);
+
+/// Rows of a partition that are committed together, ...
+pub const COMMIT_ROWS: u64 = 50_000;
+/// ... or so many records.
+pub const COMMIT_RECORDS: u64 = 256;
+
+/// How long a transaction may last before brokers give it up: longer than one is restarted.
+pub const TRANSACTION: Duration = Duration::from_secs(60);
+
+/// How long one call waits for what a transaction needs. It is tried again.
+pub const TRANSACTION_STEP: Duration = Duration::from_secs(5);
+
+/// How long a host that does not answer keeps its partitions.
+pub const SESSION: Duration = Duration::from_secs(10);
+
+/// How long partitions wait, when they move to another host, for what this one has begun.
+pub const HANDOVER: Duration = Duration::from_secs(10);
+
+/// Bytes of a frame between a run and the process that carries its packets and rows.
+pub const FRAME_MAX: usize = (256 << 20) + 64;
+
+/// Frames of a run that wait to be looked at.
+pub const FRAMES_WAITING: usize = 8;
+
+/// Where the start of a record is remembered from which state could be rebuilt.
+pub const STARTS_MAX: usize = 4096;
+
 /// Bytes of the order that a process of its own is given.
 pub const ORDER_MAX: usize = 1 << 20;
 

@@ -46,6 +46,121 @@ pub enum Task {
     Look(Roster),
     /// Reads the log of a probe, and writes it as a stream.
     Consume(LogOrder),
+    /// Produces records of packets, which come after the order, each for its partition.
+    Packets,
+    /// Produces rows, which come after the order.
+    Rows,
+    /// Is a member of a group of hosts, and says which partitions are for this one.
+    Join(GroupOrder),
+    /// Carries the packets of a partition to a run, and what that makes of them back.
+    Process(PartitionOrder),
+}
+
+/// A group of hosts that share the partitions of a topic.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GroupOrder {
+    /// Its name.
+    pub group: String,
+    /// Whether it is over where the log of each partition ends with the end of a run.
+    pub until: LogEnd,
+}
+
+/// One partition that a host processes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartitionOrder {
+    /// The group of hosts.
+    pub group: String,
+    /// The partition.
+    pub partition: i32,
+    /// The name of the probe that its partial results are of, if there are any.
+    pub probe: String,
+    /// What becomes of rows.
+    pub rows: RowsTo,
+}
+
+/// A run that processes a partition.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkerOrder {
+    /// The arguments of the run that starts it, with the name of the program.
+    pub arguments: Vec<String>,
+    /// The partition.
+    pub partition: i32,
+    /// The runs that share the memory of the host.
+    pub share: u64,
+}
+
+/// What becomes of the rows of a partition.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum RowsTo {
+    /// The process that gave the order gets them.
+    Parent,
+    /// They go into this topic, in one transaction with how far the partition was processed.
+    Topic(String),
+    /// There are no rows: partial results go into this topic, in the same way.
+    Partials(String),
+}
+
+/// What a member of a group says of its partitions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum GroupEvent {
+    /// These are for this host from now on.
+    Assigned(Vec<i32>),
+    /// These are not any more. The member waits for a byte before others get them.
+    Revoked(Vec<i32>),
+    /// All runs have ended that captured.
+    Over,
+}
+
+/// What is said of a partition that is processed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum PartitionEvent {
+    /// Processing begins with the record of this offset; with those from `from` on, state is
+    /// rebuilt.
+    Begun {
+        /// The first record whose rows are new.
+        offset: i64,
+        /// The first record that is read.
+        from: i64,
+    },
+    /// Rows, each with a newline.
+    Rows(String),
+    /// The run that captured has ended, and all is processed.
+    Ended,
+    /// Something went wrong that goes by itself: the partition is to be begun again.
+    Again(String),
+    /// It can't be processed.
+    Failed(String),
+    /// What this process has processed, in the end.
+    Counts(PartitionCounts),
+}
+
+/// What was processed of a partition, and is committed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct PartitionCounts {
+    /// Records.
+    pub records: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Records that could not be used, and were left out.
+    pub unusable: u64,
+    /// Records that came twice, or of a run that another one had followed.
+    pub repeated: u64,
+    /// Packets of records that are missing.
+    pub missing: u64,
+}
+
+impl PartitionCounts {
+    /// Adds those of another time or partition.
+    pub fn merge(&mut self, other: PartitionCounts) {
+        self.records += other.records;
+        self.packets += other.packets;
+        self.rows += other.rows;
+        self.unusable += other.unusable;
+        self.repeated += other.repeated;
+        self.missing += other.missing;
+    }
 }
 
 /// What is produced.
@@ -167,6 +282,8 @@ pub enum LogEnd {
 pub enum CarrierAnswer {
     /// All is well; the probes that were found, for [`Task::Look`].
     Ready(Vec<LogName>),
+    /// All is well; the topic has so many partitions.
+    Partitions(i32),
     /// It can't be done.
     Refused {
         /// Why.
@@ -180,7 +297,7 @@ pub enum CarrierAnswer {
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write_framed(what: &impl Serialize, to: &mut impl Write) -> io::Result<()> {
+pub fn write_framed(what: &impl Serialize, to: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let json = serde_json::to_vec(what)?;
     let len = u32::try_from(json.len()).map_err(io::Error::other)?;
     to.write_all(&len.to_le_bytes())?;
@@ -199,8 +316,8 @@ pub fn read_framed<T: for<'a> Deserialize<'a>>(from: &mut impl Read) -> io::Resu
     if len > ORDER_MAX {
         return Err(io::Error::other(format!("it would have {len} bytes")));
     }
-    let mut json = Vec::new();
-    from.take(len as u64).read_to_end(&mut json)?;
+    let mut json = vec![0; len];
+    from.read_exact(&mut json)?;
     Ok(serde_json::from_slice(&json)?)
 }
 

@@ -22,6 +22,7 @@ pub mod keys;
 pub mod limits;
 pub mod metric;
 pub mod origin;
+pub mod partitions;
 pub mod physical;
 pub mod place;
 pub mod print;

@@ -9,6 +9,7 @@ use crate::options::TimeFormat;
 use crate::text;
 use std::io::{self, Write};
 use weir_engine::rows::{Arena, Output, Rows};
+use weir_packet::column::Column;
 use weir_plan::Type;
 
 /// The key that names the output, where there are several.
@@ -39,7 +40,7 @@ pub struct Objects {
 
 /// What the rows of one output look like.
 #[derive(Debug)]
-struct Shape {
+pub(crate) struct Shape {
     /// What stands before the first cell: `{`, or `{"_pipeline":"name"`.
     open: Vec<u8>,
     /// Of each column: what stands before its cell (`,"name":`), and its type.
@@ -60,6 +61,13 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
+/// Of each output, what its rows say of it, where there are several.
+pub(crate) fn pipelines(outputs: &[Output]) -> Vec<Option<String>> {
+    let name = |(i, o): (usize, &Output)| o.name.clone().unwrap_or_else(|| (i + 1).to_string());
+    let several = outputs.len() > 1;
+    outputs.iter().enumerate().map(|one| several.then(|| name(one))).collect()
+}
+
 impl LineFormat for Objects {
     fn open(&mut self, outputs: &[Output], _out: &mut Vec<u8>) -> io::Result<()> {
         let several = outputs.len() > 1 || self.named;
@@ -76,7 +84,7 @@ impl LineFormat for Objects {
 }
 
 impl Shape {
-    fn new(output: &Output, pipeline: Option<&str>) -> Shape {
+    pub(crate) fn new(output: &Output, pipeline: Option<&str>) -> Shape {
         let mut open = b"{".to_vec();
         if let Some(name) = pipeline {
             string(&mut open, PIPELINE);
@@ -96,9 +104,23 @@ impl Shape {
         Shape { open, columns }
     }
 
-    fn row(&self, out: &mut Vec<u8>, rows: &Rows, i: usize, time: TimeFormat) {
+    /// Appends a row, to the end of its line.
+    pub(crate) fn row(&self, out: &mut Vec<u8>, rows: &Rows, i: usize, time: TimeFormat) {
+        self.cells(out, rows.columns.iter(), rows, i, time);
+        out.push(b'\n');
+    }
+
+    /// Appends the object of these columns of a row.
+    pub(crate) fn cells<'a>(
+        &self,
+        out: &mut Vec<u8>,
+        columns: impl Iterator<Item = &'a Column>,
+        rows: &Rows,
+        i: usize,
+        time: TimeFormat,
+    ) {
         out.extend_from_slice(&self.open);
-        for ((key, ty), column) in self.columns.iter().zip(&rows.columns) {
+        for ((key, ty), column) in self.columns.iter().zip(columns) {
             out.extend_from_slice(key);
             if column.present.has(i) {
                 value(out, column.raw(i), ty, &rows.arena, time);
@@ -106,7 +128,7 @@ impl Shape {
                 out.extend_from_slice(b"null");
             }
         }
-        out.extend_from_slice(b"}\n");
+        out.push(b'}');
     }
 }
 

@@ -11,6 +11,7 @@ mod live;
 mod lookback;
 mod merge;
 mod offload;
+mod partitions;
 mod publish;
 mod report;
 mod rows;
@@ -32,6 +33,7 @@ pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
 pub(crate) use merge::{MergeArgs, UntilWhen};
 pub(crate) use offload::{HookName, OffloadMode};
+pub(crate) use partitions::{PartitionRun, PartitionsArgs};
 pub(crate) use publish::PublishArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use rows::RowArgs;
@@ -138,6 +140,9 @@ pub(crate) enum Command {
     /// Carry partial results to Kafka or from there, for the process that starts it
     #[command(hide = true)]
     KafkaCarrier,
+    /// Run the queries over a partition of a topic, for the run that starts this itself
+    #[command(hide = true)]
+    KafkaWorker,
     /// Run a query of the library by its name
     #[command(external_subcommand)]
     Library(Vec<OsString>),
@@ -351,6 +356,9 @@ pub(crate) struct RunOptions {
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,
+
+    #[command(flatten)]
+    pub(crate) partitions: PartitionsArgs,
 }
 
 /// What happens to rows that a sink does not take in time.

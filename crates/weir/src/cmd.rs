@@ -18,3 +18,4 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod watch;
+pub(crate) mod worker;

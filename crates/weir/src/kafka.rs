@@ -23,7 +23,7 @@ use weir_kafka::order::{
 use weir_kafka::properties::Properties;
 
 /// The hidden command that such a process runs.
-const COMMAND: &str = "kafka-carrier";
+pub(crate) const COMMAND: &str = "kafka-carrier";
 
 /// Refuses Kafka where it was not built in.
 pub(crate) fn check() -> anyhow::Result<()> {
@@ -68,14 +68,8 @@ pub(crate) struct Carrier(Child);
 
 impl Carrier {
     fn start(order: &CarrierOrder, term: &Term) -> anyhow::Result<Carrier> {
-        let color = if term.color_err { "always" } else { "never" };
-        // Whatever has become of the file that this program was started from.
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0("weir")
-            .args(["--color", color, COMMAND])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        let mut command = again(COMMAND, term);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let child = command.spawn().context("starting the process that talks to Kafka")?;
         let mut carrier = Carrier(child);
         let stdin = carrier.0.stdin.as_mut().expect("it is a pipe");
@@ -88,9 +82,26 @@ impl Carrier {
         let stdout = self.0.stdout.as_mut().expect("it is a pipe");
         match read_framed(stdout).context("the process that talks to Kafka has failed")? {
             CarrierAnswer::Ready(found) => Ok(found),
+            CarrierAnswer::Partitions(_) => Ok(Vec::new()),
             CarrierAnswer::Refused { why, is_usage: true } => Err(usage(why)),
             CarrierAnswer::Refused { why, is_usage: false } => Err(anyhow::anyhow!(why)),
         }
+    }
+
+    /// Waits until it is ready, and says how many partitions its topic has.
+    fn partitions(&mut self) -> anyhow::Result<i32> {
+        let stdout = self.0.stdout.as_mut().expect("it is a pipe");
+        match read_framed(stdout).context("the process that talks to Kafka has failed")? {
+            CarrierAnswer::Partitions(count) => Ok(count),
+            CarrierAnswer::Ready(_) => anyhow::bail!("the process that talks to Kafka is another"),
+            CarrierAnswer::Refused { why, is_usage: true } => Err(usage(why)),
+            CarrierAnswer::Refused { why, is_usage: false } => Err(anyhow::anyhow!(why)),
+        }
+    }
+
+    /// What it writes from now on.
+    pub(crate) fn take_output(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
     }
 
     /// The pipe that it reads.
@@ -125,6 +136,23 @@ pub(crate) fn producer(order: &CarrierOrder, term: &Term) -> anyhow::Result<Carr
     let mut carrier = Carrier::start(order, term)?;
     carrier.answer()?;
     Ok(carrier)
+}
+
+/// Starts a process that sends packets or rows, or one that is a member of a group, and waits until
+/// it has found its topic; how many partitions that has.
+pub(crate) fn started(order: &CarrierOrder, term: &Term) -> anyhow::Result<(Carrier, i32)> {
+    let mut carrier = Carrier::start(order, term)?;
+    let count = carrier.partitions()?;
+    Ok((carrier, count))
+}
+
+/// This program again, as the process of a hidden command.
+pub(crate) fn again(command: &str, term: &Term) -> Command {
+    let color = if term.color_err { "always" } else { "never" };
+    // Whatever has become of the file that this program was started from.
+    let mut again = Command::new("/proc/self/exe");
+    again.arg0("weir").args(["--color", color, command]);
+    again
 }
 
 /// The topic that a merge reads, if it reads one.

@@ -12,6 +12,7 @@ mod delivery;
 mod exit;
 mod exports;
 mod flow;
+mod group;
 mod kafka;
 mod ledger;
 mod library;
@@ -23,6 +24,7 @@ mod offload;
 mod output;
 mod packets;
 mod page;
+mod partitions;
 mod plot;
 mod programs;
 mod progress;
@@ -76,6 +78,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::DeliverAlerts => cmd::deliver::run(),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::KafkaCarrier => cmd::carrier::run(term),
-        Command::Library(words) => cmd::library::run(&words, term),
+        Command::KafkaWorker => cmd::worker::run(term),
+        Command::Library(words) => cmd::library::run(&words, None, term),
     }
 }

@@ -48,6 +48,12 @@ pub(crate) fn outlast() -> io::Result<()> {
     Ok(())
 }
 
+/// From now on SIGTERM comes when the process has gone that started this one.
+pub(crate) fn end_with_parent() -> io::Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+    Ok(())
+}
+
 /// A signal ends the process where `ready` is set; with `sets` the first one sets it.
 fn hear_until(stop: &Arc<AtomicBool>, ready: &Arc<AtomicBool>, sets: bool) -> io::Result<Heard> {
     let before = SigSet::from_iter(HANDLED).thread_swap_mask(SigmaskHow::SIG_BLOCK)?;

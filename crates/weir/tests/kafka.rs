@@ -35,6 +35,9 @@ mod lives;
 #[path = "common/over_wires.rs"]
 mod over_wires;
 #[cfg(feature = "kafka")]
+#[path = "kafka/partitions.rs"]
+mod partitions;
+#[cfg(feature = "kafka")]
 #[path = "kafka/results.rs"]
 mod results;
 #[cfg(feature = "kafka")]
@@ -52,6 +55,13 @@ fn probes_and_merges_by_kafka() {
     // With wires of their own where that can be.
     let has_wires = wires::namespace(NAME);
     let Some(broker) = broker::Broker::start(NAME) else { return };
+    partitions::hosts_give_the_rows_of_one_run(&broker);
+    partitions::what_partitions_cannot_do_is_refused(&broker);
+    partitions::packets_are_spread_by_the_key_of_a_query(&broker);
+    partitions::hosts_publish_partial_results(&broker);
+    partitions::hosts_join_and_leave(&broker);
+    partitions::nothing_is_lost_or_counts_twice(&broker);
+    partitions::brokers_are_reached_by_tls_and_sasl(&broker);
     results::two_probes_give_the_rows_of_one_run(&broker);
     results::records_that_come_again_count_once(&broker);
     results::long_messages_travel_in_parts(&broker);

@@ -97,6 +97,19 @@ pub fn end_message(print: u128, id: ProducerId, number: u64, why: EndOf) -> Vec<
     out
 }
 
+/// Where the epoch and the number of a message are: after its kind, its target and its probe.
+const EPOCH_AT: usize = 4 + 16 + 5 + 16;
+
+/// Gives a message another epoch and number, for who sends it in the place of its producer. `false`
+/// if it is too short to have any.
+#[must_use]
+pub fn renumber(message: &mut [u8], epoch: u64, number: u64) -> bool {
+    let Some(place) = message.get_mut(EPOCH_AT..EPOCH_AT + 16) else { return false };
+    place[..8].copy_from_slice(&epoch.to_le_bytes());
+    place[8..].copy_from_slice(&number.to_le_bytes());
+    true
+}
+
 /// Appends what each message begins with.
 fn write_front(target: MessageTarget, id: ProducerId, number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&MAGIC);
@@ -111,6 +124,16 @@ fn write_front(target: MessageTarget, id: ProducerId, number: u64, out: &mut Vec
 mod tests {
     use super::*;
     use crate::exchange::{Body, Message};
+
+    #[test]
+    fn a_message_gets_another_number() {
+        let id = ProducerId { probe: 7, epoch: 1 };
+        let mut message = end_message(9, id, 3, EndOf::Input);
+        assert!(renumber(&mut message, u64::MAX, 5));
+        let read = Message::read(&message).expect("a message");
+        assert_eq!((read.probe, read.epoch, read.number), (7, u64::MAX, 5));
+        assert!(!renumber(&mut message[..EPOCH_AT + 15], 1, 1));
+    }
 
     #[test]
     fn an_end_for_another_is_read_as_its_own() {

@@ -43,6 +43,10 @@ pub(crate) struct ExplainArgs {
     #[arg(long, conflicts_with = "offload")]
     pub(crate) cluster: bool,
 
+    /// Show what rows look like in JSON instead, as a JSON Schema
+    #[arg(long, conflicts_with_all = ["offload", "cluster", "output", "memory"])]
+    pub(crate) schema: bool,
+
     /// The format of the plan
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) output: PlanFormat,

@@ -13,7 +13,7 @@ pub(crate) struct PublishArgs {
     #[arg(conflicts_with_all = [
         "output", "out_dir", "export", "time", "names", "suppress", "alert_to", "alert_config",
         "alert_spill", "line_buffered", "slow_sink", "sink_queue", "control", "metrics", "http",
-        "offload",
+        "offload", "rows",
     ])]
     pub(crate) publish: Option<String>,
 
@@ -21,9 +21,9 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "NAME", requires = "publish")]
     pub(crate) probe: Option<String>,
 
-    /// Properties of the client of Kafka, such as those of TLS: lines of NAME=VALUE, as librdkafka
-    /// has them
-    #[arg(long, value_name = "FILE", requires = "publish", hide_short_help = true)]
+    /// Properties of the client of Kafka (kafka://), such as those of TLS: lines of NAME=VALUE, as
+    /// librdkafka has them
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) kafka_config: Option<PathBuf>,
 
     /// The partition that this probe writes [default: by the hash of its name]

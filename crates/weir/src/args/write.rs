@@ -10,7 +10,7 @@ use weir_capture::write::Rotation;
 #[derive(Args, Debug)]
 pub(crate) struct WriteArgs {
     /// Where passed packets go: a capture (`x.pcap`, `x.pcapng`, `-` for standard output), an
-    /// interface, or a tunnel
+    /// interface, a tunnel, or a topic (kafka://HOST:PORT/TOPIC)
     ///
     /// Interfaces are `eth1`, `xdp:eth1`, `dpdk:DEVICE`, `tap:NAME` and `tun:NAME`; tunnels are
     /// `udp://HOST:PORT`, `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.

@@ -10,13 +10,13 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use weir_kafka::order::{
-    CarrierAnswer, CarrierOrder, Detail, LogOrder, ProduceOrder, Roster, Task, read_framed,
-    write_framed,
+    CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogOrder, PartitionEvent, PartitionOrder,
+    ProduceOrder, Roster, Task, read_framed, write_framed,
 };
-use weir_kafka::{KafkaFault, PipeOfProbe, Say};
+use weir_kafka::{KafkaFault, ParentOfGroup, PipeOfProbe, Say};
 use weir_sandbox::{Needs, become_user, confine};
 
 /// Bytes of a stream that are handed on at once.
@@ -29,7 +29,7 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
         .context("this command is started by weir run and weir merge; its orders")?;
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     if let Err(why) = give_up(&order, term) {
-        if matches!(order.task, Task::Consume(_)) {
+        if matches!(order.task, Task::Consume(_) | Task::Process(_)) {
             return Err(why);
         }
         let why = format!("{why:#}");
@@ -40,6 +40,10 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
         Task::Produce(task) => produce(&order, task, stdout, term),
         Task::Look(roster) => look(&order, roster, stdout, term),
         Task::Consume(log) => consume(&order, log, stdout, term),
+        Task::Packets => send(&order, weir_kafka::send_packets, stdout, term),
+        Task::Rows => send(&order, weir_kafka::send_rows, stdout, term),
+        Task::Join(task) => join(&order, task, stdout, term),
+        Task::Process(task) => process(&order, task, stdout, term),
     }
 }
 
@@ -47,6 +51,10 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
 fn give_up(order: &CarrierOrder, term: &Term) -> anyhow::Result<()> {
     if let Some(user) = &order.user {
         become_user(user).with_context(|| format!("-Z {user}"))?;
+    }
+    if let Task::Process(_) = &order.task {
+        // A change of the user would have undone it.
+        signals::end_with_parent()?;
     }
     let mut needs = Needs::default();
     needs.servers(order.properties.files());
@@ -59,7 +67,9 @@ fn give_up(order: &CarrierOrder, term: &Term) -> anyhow::Result<()> {
         true => confine(&needs, None).to_string(),
         false => "sandbox: none (--no-sandbox)".to_owned(),
     };
-    if order.detail == Detail::Verbose && !matches!(order.task, Task::Look(_)) {
+    // Of many processes that do the same, one says so.
+    let says = !matches!(order.task, Task::Look(_) | Task::Process(_));
+    if order.detail == Detail::Verbose && says {
         term.say(format_args!("kafka: {confined}"));
     }
     Ok(())
@@ -159,6 +169,110 @@ fn consume(
             Ok(Status::Failed)
         }
     }
+}
+
+/// Sends packets or rows.
+fn send(
+    order: &CarrierOrder,
+    by: impl FnOnce(
+        &CarrierOrder,
+        PipeOfProbe<'_>,
+        &mut dyn FnMut(i32) -> io::Result<()>,
+        &Say,
+    ) -> Result<u64, KafkaFault>,
+    mut stdout: File,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let say = say("kafka".to_owned(), term);
+    let is_ready = Cell::new(false);
+    let mut ready = |partitions: i32| {
+        is_ready.set(true);
+        write_framed(&CarrierAnswer::Partitions(partitions), &mut stdout)
+    };
+    let mut stream = io::stdin().lock();
+    let from = PipeOfProbe { stream: &mut stream, has_gone: &probe_has_gone };
+    match by(order, from, &mut ready, &say) {
+        Ok(delivered) => {
+            if order.detail == Detail::Verbose {
+                say(&format!("{delivered} records delivered to {}", order.topic));
+            }
+            Ok(Status::Ok)
+        }
+        Err(fault) if is_ready.get() => {
+            term.error(format_args!("{}", named(order, &fault)));
+            Ok(Status::Failed)
+        }
+        Err(fault) => {
+            write_framed(&refused(order, &fault), &mut stdout)?;
+            Ok(Status::Failed)
+        }
+    }
+}
+
+/// Is a member of a group, as long as the process that gave the order is there. Each byte from that
+/// one says that partitions which were revoked are given up.
+fn join(
+    order: &CarrierOrder,
+    task: &GroupOrder,
+    stdout: File,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let stop = Arc::<AtomicBool>::default();
+    let (ack, acks) = mpsc::channel();
+    let flag = Arc::clone(&stop);
+    let listen = move || {
+        let mut byte = [0];
+        while io::stdin().lock().read_exact(&mut byte).is_ok() && ack.send(()).is_ok() {}
+        flag.store(true, Ordering::Relaxed);
+    };
+    std::thread::Builder::new().name("parent".to_owned()).spawn(listen)?;
+    let is_ready = Cell::new(false);
+    let (mut answers, mut events) = (stdout.try_clone()?, stdout.try_clone()?);
+    let mut ready = |partitions: i32| {
+        is_ready.set(true);
+        write_framed(&CarrierAnswer::Partitions(partitions), &mut answers)
+    };
+    let parent = ParentOfGroup { ready: &mut ready, events: &mut events, acks };
+    let joined = weir_kafka::join(order, task, parent, &stop, &say("kafka".to_owned(), term));
+    match joined {
+        Ok(()) => Ok(Status::Ok),
+        Err(fault) if is_ready.get() => {
+            term.error(format_args!("{}", named(order, &fault)));
+            Ok(Status::Failed)
+        }
+        Err(fault) => {
+            write_framed(&refused(order, &fault), &mut stdout.try_clone()?)?;
+            Ok(Status::Failed)
+        }
+    }
+}
+
+/// Carries the packets of a partition to a run, and its rows from there. The run is at the other
+/// end of standard input, which is a socket; SIGTERM ends it once what is ready is committed.
+fn process(
+    order: &CarrierOrder,
+    task: &PartitionOrder,
+    stdout: File,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let stop = Arc::<AtomicBool>::default();
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop))?;
+    let worker = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let events = Mutex::new(stdout);
+    let report = |event: &PartitionEvent| {
+        let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
+        write_framed(event, &mut *events)
+    };
+    let say = say("kafka".to_owned(), term);
+    match weir_kafka::process(order, task, worker, &report, &stop, &say) {
+        Ok(()) => {}
+        Err(KafkaFault::Io(e)) if e.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(fault @ KafkaFault::Broker(_)) => {
+            report(&PartitionEvent::Again(named(order, &fault)))?;
+        }
+        Err(fault) => report(&PartitionEvent::Failed(named(order, &fault)))?,
+    }
+    Ok(Status::Ok)
 }
 
 /// A flag that is set when the process that gave the order has gone: until then it keeps the pipe.

@@ -14,9 +14,12 @@ use std::io::Write as _;
 use weir_cluster::ProbeHead;
 use weir_engine::exchange::{Producer, ProducerId, needs};
 use weir_engine::functions::Functions;
+use weir_engine::rows::Output;
 use weir_engine::run::Options;
 use weir_plan::Program;
 use weir_plan::physical::{Needs, Physical};
+use weir_sink::TimeFormat;
+use weir_sink::schema::json_schema;
 
 /// Prints the params of each query, then the plan.
 pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
@@ -25,6 +28,12 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
     let functions = Functions::default();
     let compiled = programs.compile(&args.params, false, &functions, false, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
+    if args.schema {
+        let schema = json_schema(&Output::of(&program), TimeFormat::default());
+        let text = format!("{schema:#}\n");
+        std::io::stdout().lock().write_all(text.as_bytes())?;
+        return Ok(Status::Ok);
+    }
     let cut = args.offload.map(|hook| KernelCut::new(&program, hook.into()));
     if args.output == PlanFormat::Json {
         let text = match &cut {

@@ -11,7 +11,7 @@ pub(crate) fn run(args: &HelpArgs, term: &Term) -> anyhow::Result<Status> {
     let words = args.command.iter().map(String::as_str);
     match Cli::try_parse_from(["weir"].into_iter().chain(words).chain(["--help"])) {
         Err(e) => Ok(exit::from_clap(&e)),
-        Ok(Cli { command: Command::Library(words), .. }) => library::run(&words, term),
+        Ok(Cli { command: Command::Library(words), .. }) => library::run(&words, None, term),
         Ok(cli) => unreachable!("--help ends the reading of {:?}", cli.command),
     }
 }

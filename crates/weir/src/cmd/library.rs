@@ -1,7 +1,7 @@
 //! `weir NAME …`: a query of the library by its name.
 
 use super::run::{self, Job, Shows};
-use crate::args::{Cli, LibraryArgs};
+use crate::args::{Cli, LibraryArgs, PartitionRun};
 use crate::exit::{self, Status, usage};
 use crate::library::{self, Entry, signature};
 use crate::programs::Programs;
@@ -15,7 +15,11 @@ use std::path::Path;
 use weir_lang::ParamInfo;
 
 /// Runs the query that the first word names with the options in the others.
-pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
+pub(crate) fn run(
+    words: &[OsString],
+    partition: Option<PartitionRun>,
+    term: &Term,
+) -> anyhow::Result<Status> {
     let name = words[0].to_string_lossy();
     let Some(entry) = library::find(&name) else { return Err(unknown(&name)) };
     let command = LibraryArgs::command()
@@ -32,10 +36,11 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
     let args = command
         .try_get_matches_from(words)
         .and_then(|matches| LibraryArgs::from_arg_matches(&matches));
-    let args = match args {
+    let mut args = match args {
         Ok(args) => args,
         Err(e) => return Ok(exit::from_clap(&e)),
     };
+    args.options.partitions.run = partition;
     let chosen = args.color.map(Term::new);
     if entry.name == top::QUERY
         && let Some(screen) = top::screen(&args.options, chosen.as_ref().unwrap_or(term))

@@ -3,7 +3,9 @@
 mod ending;
 mod job;
 mod opening;
+mod partition;
 mod publish;
+mod records;
 mod report;
 mod screen;
 mod serves;
@@ -14,5 +16,6 @@ mod sinks;
 mod start;
 
 pub(crate) use job::{Job, Shows, job, run};
+pub(crate) use records::order;
 pub(crate) use report::{ReportJob, report};
 pub(crate) use screen::show;

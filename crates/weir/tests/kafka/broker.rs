@@ -27,6 +27,17 @@ const TOPICS: &[(&str, &str, &[&str])] = &[
     ("away", "2", &[]),
     ("spill", "2", &[]),
     ("live", "4", &[]),
+    ("shared", "4", &[]),
+    ("by-source", "3", &[]),
+    ("by-source-rows", "2", &[]),
+    ("plain-rows", "1", &[]),
+    ("crash", "3", &[]),
+    ("crash-rows", "2", &[]),
+    ("moves", "4", &[]),
+    ("moves-rows", "1", &[]),
+    ("secure", "2", &[]),
+    ("once", "4", &[]),
+    ("partials", "2", &[]),
 ];
 
 pub(crate) struct Broker {
@@ -66,7 +77,7 @@ impl Broker {
     fn script(&self, args: &[&str]) -> Command {
         let mut command = Command::new(root().join("cluster/kafka.sh"));
         command.args(args).env("KAFKA_HOME", self.home.path());
-        command.env("KAFKA_PORT", self.port.to_string());
+        command.env("KAFKA_PORT", self.port.to_string()).env("KAFKA_SECURE", "1");
         command
     }
 
@@ -106,6 +117,29 @@ impl Broker {
     /// The address of a topic.
     pub(crate) fn address(&self, topic: &str) -> String {
         format!("kafka://127.0.0.1:{}/{topic}", self.port)
+    }
+}
+
+impl Broker {
+    /// The address of a topic, by TLS and SASL.
+    pub(crate) fn secure_address(&self, topic: &str) -> String {
+        format!("kafka://127.0.0.1:{}/{topic}", self.port + 2)
+    }
+
+    /// The certificate of the broker.
+    pub(crate) fn ca(&self) -> String {
+        self.home.path().join("tls/ca.pem").to_str().expect("a plain path").to_owned()
+    }
+
+    /// What is committed in a topic: keys and values.
+    pub(crate) fn read(&self, topic: &str) -> Vec<(String, String)> {
+        let read = self.script(&["read", topic]).output().expect("bash runs");
+        assert!(read.status.success(), "{}", text(&read.stderr));
+        let pair = |line: &str| {
+            let (key, value) = line.split_once('\t').expect("a key and a value");
+            (key.to_owned(), value.to_owned())
+        };
+        text(&read.stdout).lines().map(pair).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::serves::Serving;
 use super::session::Run;
-use super::{opening, publish};
+use super::{opening, publish, records};
 use crate::args::{RunArgs, RunOptions};
 use crate::exit::{Status, usage};
 use crate::output::Collector;
@@ -11,7 +11,7 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, delivery, metrics, output, plot, records, suppress};
+use crate::{cmd, delivery, group, metrics, output, plot, records, suppress};
 use std::path::Path;
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
@@ -21,6 +21,7 @@ use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_engine::suppress::SuppressionList;
+use weir_kafka::address::KafkaTopic;
 use weir_packet::egress::Outlet;
 use weir_packet::interface::InterfaceNames;
 use weir_plan::Program;
@@ -70,11 +71,12 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
 
 /// Checks and runs a job.
 pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
-    let Job { programs, filter, options, shows } = job;
+    let Job { programs, filter, mut options, shows } = job;
     if options.live.list_interfaces {
         return cmd::interfaces::list(options.rows.output, term);
     }
-    let filter = checked_filter(&options, &filter)?;
+    let topic = take_topic(&mut options)?;
+    let words = checked_filter(&options, &filter)?;
     let functions = Functions::default();
     let Some(CompiledQueries { program, running }) =
         compile(&programs, &options, &functions, term)?
@@ -85,20 +87,20 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let words = filter.clone();
     let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
     check_packet_outputs(&program, &options)?;
-    publish::check(&program, &options)?;
+    check_kafka(&program, topic.as_ref(), &options)?;
     plot::check(&program, &options)?;
     metrics::check_exports(&Output::of(&program)).map_err(usage)?;
     let suppressions = suppress::read(&options.rows.suppress)?;
     let alone_known = (!options.takes_programs()).then_some(&program);
     let targets = delivery::targets(&options.rows.deliver, alone_known)?;
-    let filter = match filter.as_str() {
-        "" => None,
-        text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
-    };
+    let filter = parsed(&words)?;
     if options.test {
         return Ok(Status::Ok);
     }
-    if options.read.is_empty() && options.live.interface.is_empty() {
+    if let (Some(topic), None) = (&topic, options.partitions.run) {
+        return group::host(topic, &options, term);
+    }
+    if options.read.is_empty() && options.live.interface.is_empty() && topic.is_none() {
         return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
     }
     // The sandbox forbids to read files later.
@@ -107,18 +109,15 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         false => SiteParams::default(),
     };
     let serves = (shows == Shows::Page).then(|| Serving::new(&program, &options));
-    let live = &options.live.interface;
-    let sources = if live.is_empty() { &options.read } else { live };
-    let again = serves.as_ref().filter(|serves| serves.reads_again);
-    let passes = again.map(|serves| Arc::clone(&serves.passes));
-    let phase = RunPhase::new(sources, &words, passes);
-    opening::say_plan(&program, &functions, &options, term);
-    let alone = programs.sources().first().map(|source| source.program.clone());
+    let phase = phase(&options, &words, serves.as_ref());
+    if options.partitions.run.is_none() {
+        opening::say_plan(&program, &functions, &options, term);
+    }
     let run = Run {
         phase,
         serves,
         program,
-        alone: alone.unwrap_or_default(),
+        alone: programs.sources().first().map(|s| s.program.clone()).unwrap_or_default(),
         running,
         functions,
         filter,
@@ -135,10 +134,53 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         names: InterfaceNames::default(),
         shows_screen: false,
         stop: Arc::default(),
+        rows_pipe: None,
         // The sandbox forbids this question later.
         memory: options.memory.bytes(),
     };
-    run.start()
+    match options.partitions.run {
+        Some(of) => run.process_partition(of),
+        None => run.start(),
+    }
+}
+
+/// The capture filter, if there is one.
+fn parsed(filter: &str) -> anyhow::Result<Option<Filter>> {
+    match filter {
+        "" => Ok(None),
+        text => Filter::new(text).map(Some).map_err(|e| filter_error(e, text)),
+    }
+}
+
+/// What the page of a run says of it.
+fn phase(options: &RunOptions, filter: &str, serves: Option<&Serving>) -> RunPhase {
+    let live = &options.live.interface;
+    let sources = if live.is_empty() { &options.read } else { live };
+    let again = serves.filter(|serves| serves.reads_again);
+    RunPhase::new(sources, filter, again.map(|serves| Arc::clone(&serves.passes)))
+}
+
+/// The topic that packets come from, if they do: then from no interface of this machine.
+fn take_topic(options: &mut RunOptions) -> anyhow::Result<Option<KafkaTopic>> {
+    let topic = group::topic_of(options)?;
+    if topic.is_some() {
+        options.live.interface.clear();
+    }
+    Ok(topic)
+}
+
+/// Refuses what can't go to Kafka, or come from `topic`.
+fn check_kafka(
+    program: &Program,
+    topic: Option<&KafkaTopic>,
+    options: &RunOptions,
+) -> anyhow::Result<()> {
+    publish::check(program, options)?;
+    match topic {
+        Some(topic) => group::check(program, topic, options)?,
+        None => options.partitions.check()?,
+    }
+    records::check(options)
 }
 
 /// The capture filter, if it and the options go together.
@@ -197,6 +239,7 @@ fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Resu
              there: `| forward \"{write}\"`"
         )));
     }
+    let write = write.filter(|to| !KafkaTopic::is_meant(to));
     Outlets::check(&outlets, write).map_err(|e| usage(e.to_string()))?;
     let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));
     let shows_rows = (output::printed(program) > 0 || changes) && options.rows.out_dir.is_none();

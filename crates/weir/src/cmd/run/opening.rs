@@ -27,6 +27,7 @@ use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
+use weir_kafka::address::KafkaTopic;
 use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::{Source, SourceError};
 use weir_plan::Program;
@@ -164,7 +165,8 @@ impl Run<'_> {
 
     /// Where packets go, open.
     pub(super) fn outlets(&self, input: &Input, senders: Senders) -> anyhow::Result<Outlets> {
-        let write = self.options.write.to.as_deref();
+        // What goes to Kafka is no outlet of this process.
+        let write = self.options.write.to.as_deref().filter(|to| !KafkaTopic::is_meant(to));
         let captured = match input {
             Input::Wires(_) if records::is_received(self.options) => Vec::new(),
             Input::Wires(wires) => wire::captured(&self.options.live, &wires.links)?,

@@ -15,7 +15,7 @@ use weir_capture::write::{Made, StoppableWriter, Untouched, is_read};
 use weir_cluster::limits::PROBE_NAME_MAX;
 use weir_cluster::{PacketRules, ProbeHead, ProbeWriter};
 use weir_engine::exchange::{Producer, ProducerId};
-use weir_engine::run::Outcome;
+use weir_engine::run::{Options, Outcome};
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::order::{CarrierOrder, LogName, ProduceOrder, SpillOrder, Task};
 use weir_packet::source::Source;
@@ -135,6 +135,30 @@ impl Run<'_> {
         Ok(Some(Publisher { path, probe, file, untouched, carrier }))
     }
 
+    /// The head of what a producer writes.
+    pub(super) fn head(
+        &self,
+        id: ProducerId,
+        probe: String,
+        producer: &Producer,
+        options: &Options,
+    ) -> ProbeHead {
+        ProbeHead {
+            probe,
+            epoch: id.epoch,
+            weir: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint: ProbeHead::fingerprint_text(producer.fingerprint()),
+            rules: PacketRules {
+                headers: match self.options.headers {
+                    Headers::Outer => "outer".to_owned(),
+                    Headers::Inner => "inner".to_owned(),
+                },
+                fragments: self.options.fragments,
+                lateness_ns: options.lateness_ns,
+            },
+        }
+    }
+
     /// Runs the worker level, and writes what it hands over.
     pub(super) fn publish(
         &self,
@@ -147,20 +171,7 @@ impl Run<'_> {
         let epoch = clock::system().unsigned_abs();
         let (plan, id) = (Physical::new(&self.program, &[]), ProducerId::named(&probe, epoch));
         let producer = Producer::new(&plan, &self.functions, &options, id)?;
-        let head = ProbeHead {
-            probe,
-            epoch,
-            weir: env!("CARGO_PKG_VERSION").to_owned(),
-            fingerprint: ProbeHead::fingerprint_text(producer.fingerprint()),
-            rules: PacketRules {
-                headers: match self.options.headers {
-                    Headers::Outer => "outer".to_owned(),
-                    Headers::Inner => "inner".to_owned(),
-                },
-                fragments: self.options.fragments,
-                lateness_ns: options.lateness_ns,
-            },
-        };
+        let head = self.head(id, probe, &producer, &options);
         // No kind of error that says that nobody reads the rows: whoever merges needs all of them.
         let failed = |e: io::Error| io::Error::other(format!("{path}: partial results: {e}"));
         if let Some(untouched) = untouched {

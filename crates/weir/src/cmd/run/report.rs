@@ -100,6 +100,7 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
         names: InterfaceNames::default(),
         shows_screen: false,
         stop: Arc::default(),
+        rows_pipe: None,
         memory: options.memory.bytes(),
     };
     run.report(&about, step, &output)

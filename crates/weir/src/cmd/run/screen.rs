@@ -82,6 +82,7 @@ pub(crate) fn show(
         phase: RunPhase::default(),
         shows_screen: true,
         stop: Arc::default(),
+        rows_pipe: None,
         memory: options.memory.bytes(),
     };
     let model = SharedModel::new(pace);

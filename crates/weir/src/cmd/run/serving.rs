@@ -4,11 +4,11 @@
 use super::screen::PassSource;
 use super::serves::Serving;
 use super::session::Run;
+use crate::partitions::outlets::PacketOutlets;
 use crate::stats::{RunCounts, Stats};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use weir_capture::outlets::Outlets;
 use weir_control::{Answers, QueryText, Request};
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_engine::run::{Options, Outcome};
@@ -74,7 +74,7 @@ impl Sink for Unread {
 pub(super) struct Flow<'a> {
     pub(super) source: PassSource,
     pub(super) sink: Box<dyn Sink + 'a>,
-    pub(super) outlets: Outlets,
+    pub(super) outlets: PacketOutlets,
 }
 
 impl Run<'_> {

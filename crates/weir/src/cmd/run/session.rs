@@ -8,6 +8,7 @@ use crate::records;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::Notes;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::bpf::Filter;
@@ -59,6 +60,8 @@ pub(super) struct Run<'a> {
     pub(super) shows_screen: bool,
     /// Set by signals that end the run, and when there is nothing left to do.
     pub(super) stop: Arc<AtomicBool>,
+    /// The pipe for rows that go to Kafka, if they do.
+    pub(super) rows_pipe: Option<File>,
     /// Bytes that the default bounds fit into, if there is such a limit.
     pub(super) memory: Option<u64>,
 }

@@ -4,9 +4,11 @@ use super::serving::Unread;
 use super::session::Run;
 use crate::control::{self, Limits};
 use crate::output::{self, Collector, Fresh, Taken};
+use crate::partitions::up::RowsOut;
 use crate::progress::Progress;
 use crate::records;
 use crate::stats::Stats;
+use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,8 +19,8 @@ use weir_control::{
 };
 use weir_engine::rows::Sink;
 use weir_engine::run::Changes;
-use weir_sink::RowOptions;
 use weir_sink::queue::{Queue, WhenFull};
+use weir_sink::{Named, RowOptions};
 
 /// Where the rows of a run go.
 pub(super) struct RunSink {
@@ -53,7 +55,13 @@ impl Run<'_> {
         let stops = [Arc::clone(&self.stop), Arc::clone(&ending)];
         let stdout = StoppableWriter::stdout(&stops)?;
         let collector = self.collector.as_ref().map(Collector::try_clone).transpose()?;
+        let pipe = self.rows_pipe.as_ref().map(File::try_clone).transpose()?;
+        let pipe = pipe.map(|pipe| StoppableWriter::new(pipe, &stops));
         let sink = move |stdout: Box<dyn Write>| -> Box<dyn Sink> {
+            if let Some(pipe) = pipe {
+                let rows = RowsOut::new(pipe, options.time);
+                return Box::new(Named::new(names, Box::new(rows)));
+            }
             match (files, collector) {
                 (_, Some(collector)) => collector.into_sink(),
                 (Some(files), None) => {

@@ -2,6 +2,7 @@
 
 use super::opening::OpenInput;
 use super::publish::{Published, Publisher};
+use super::records::{Carriers, packet_topic};
 use super::serves::is_stream;
 use super::serving::Flow;
 use super::session::Run;
@@ -9,6 +10,8 @@ use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::observe::Observer as _;
 use crate::output::{self, Fresh};
+use crate::partitions::outlets::PacketOutlets;
+use crate::partitions::told::{Telling, Told};
 use crate::plot::PlotFile;
 use crate::progress::Progress;
 use crate::stats::Stats;
@@ -18,7 +21,6 @@ use crate::{delivery, lookback, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_capture::lookback::{HeldFrames, Lookback};
-use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
 use weir_control::{Answers, Server};
 use weir_deliver::Courier;
@@ -35,7 +37,9 @@ use weir_sink::RowOptions;
 /// Everything that a run has opened before it reads packets.
 struct Opened {
     source: Lookback<Reading<Box<dyn Source>>>,
-    outlets: Outlets,
+    outlets: PacketOutlets,
+    /// What carries packets and rows to Kafka.
+    carriers: Carriers,
     /// The files of rows, if rows go to a folder.
     files: Option<Vec<Fresh>>,
     /// The picture of `--plot`.
@@ -72,6 +76,7 @@ impl Run<'_> {
         let stop = Arc::clone(&self.stop);
         let heard = signals::hear(&stop)?;
         let carrier = self.carrier()?;
+        let carriers = self.carriers()?;
         let stats = Stats::new(self.term);
         let targets = std::mem::take(&mut self.targets);
         let courier = delivery::start(targets, &self.options.rows.deliver, &self.options.confine)?;
@@ -99,12 +104,17 @@ impl Run<'_> {
 
         let ending = Arc::clone(&stop);
         outlets.when_over(move || ending.store(true, Ordering::Relaxed));
-        let Some(source) = self.source(input, stream, heard, &stats)? else {
+        let Some(mut source) = self.source(input, stream, heard, &stats)? else {
             if !self.options.quiet {
                 self.term.say("interrupted");
             }
             return Ok(Status::Ok);
         };
+        let told = Told::default();
+        if packet_topic(self.options).is_some() {
+            source = Box::new(Telling::new(source, told.clone()));
+        }
+        let outlets = self.packet_outlets(outlets, &carriers, &told)?;
         let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();
@@ -119,6 +129,7 @@ impl Run<'_> {
         let opened = Opened {
             source,
             outlets,
+            carriers,
             files,
             plot,
             made,
@@ -161,6 +172,8 @@ impl Run<'_> {
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
         let Opened { source, outlets, files, mut made, stats, stream, .. } = opened;
         let (server, http, kernel) = (opened.server, opened.http, opened.kernel);
+        let carriers = opened.carriers;
+        self.rows_pipe = carriers.rows_pipe()?;
         let (courier, plot) = (opened.courier, opened.plot);
         let mut progress = self.progress(stream);
         let table = RowOptions {
@@ -215,8 +228,12 @@ impl Run<'_> {
         self.say_latest(kernel.as_deref());
         let interrupted = self.stop.load(Ordering::Relaxed) && !outlets.is_over();
         let drawn = self.draw(plot);
-        let status = self.end(outcome, &mut source, interrupted, delivered.as_ref())?;
-        drawn.map(|()| status)
+        drop(outlets);
+        let status = self.end(outcome, &mut source, interrupted, delivered.as_ref());
+        self.rows_pipe = None;
+        // Also where the run failed: what it has handed over is on its way.
+        let carried = carriers.finish(self.term);
+        drawn.and(status).map(|status| status.max(carried))
     }
 
     /// The sink for rows that clients over HTTP and a picture are shown, too.

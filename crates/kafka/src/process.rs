@@ -1,0 +1,304 @@
+//! One partition of packets, and the rows that a run makes of them: its records go to the run, and
+//! its rows to a topic, in one transaction with how far the partition was processed.
+//!
+//! The transactional id is that of the partition and the group, so that brokers refuse what an
+//! earlier process of this partition still tries to commit, wherever that ran.
+
+mod commit;
+
+use crate::client::{Watch, config, in_words, partitions, plain};
+use crate::limits::{FAULTS_NAMED, FRAMES_WAITING, START, TRANSACTION};
+use crate::look::{consumer, is_lasting, serve};
+use crate::order::{CarrierOrder, PartitionCounts, PartitionEvent, PartitionOrder, RowsTo};
+use crate::packets::{PacketKind, PacketRecord};
+use crate::partition::partition_of;
+use crate::position::Position;
+use crate::worker::{FromWorker, ToWorker};
+use crate::{KafkaFault, Say};
+use commit::{Committer, Progress, ReportPartition, init};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerGroupMetadata};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{BorrowedMessage, Message as _};
+use rdkafka::producer::{Producer as _, ThreadedProducer};
+use rdkafka::{Offset, TopicPartitionList};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+/// How long is waited for a record at a time.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Bytes for the run that are handed on at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Processes a partition by the run at the other end of a socket, until `stop` is set or the run
+/// that captured has ended. `report` tells of it.
+///
+/// # Errors
+/// Where the partition, the group or the topic of rows can't be used; what goes by itself is
+/// reported instead.
+pub fn process(
+    order: &CarrierOrder,
+    task: &PartitionOrder,
+    worker: File,
+    report: ReportPartition<'_>,
+    stop: &AtomicBool,
+    say: &Say,
+) -> Result<(), KafkaFault> {
+    let partition = Partition::open(order, task, stop, say)?;
+    let position = partition.position()?;
+    partition.assign(position.from)?;
+    report(&PartitionEvent::Begun { offset: position.offset, from: position.from })?;
+    let worker = UnixStream::from(std::os::fd::OwnedFd::from(worker));
+    let (progress, over) = (Progress::default(), AtomicBool::new(false));
+    let counts = thread::scope(|scope| -> io::Result<PartitionCounts> {
+        let (frames, waiting) = sync_channel(FRAMES_WAITING);
+        let from = worker.try_clone()?;
+        scope.spawn(move || listen(from, &frames));
+        let committing = Committer::new(&partition, position, &progress, report);
+        let (over, ends) = (&over, worker.try_clone()?);
+        let commits = scope.spawn(move || {
+            let counts = committing.run(&waiting, stop);
+            over.store(true, Ordering::Relaxed);
+            // Whoever waits for the run, or for this process, waits no more.
+            let _ = ends.shutdown(std::net::Shutdown::Both);
+            counts
+        });
+        let mut feed = Feed::new(&partition, position, &progress, &worker);
+        let fed = feed.run(|| stop.load(Ordering::Relaxed) || over.load(Ordering::Relaxed));
+        let _ = worker.shutdown(std::net::Shutdown::Write);
+        let counts = commits.join().unwrap_or_else(|_| Err(io::Error::other("a panic")));
+        match fed {
+            // The run is gone, which the other thread has reported.
+            Err(KafkaFault::Io(_)) | Ok(()) => {}
+            Err(fault) => report(&PartitionEvent::Failed(fault.to_string()))?,
+        }
+        counts
+    })?;
+    Ok(report(&PartitionEvent::Counts(counts))?)
+}
+
+/// Hands on what the run says, until it says no more.
+fn listen(from: UnixStream, frames: &SyncSender<FromWorker>) {
+    let mut from = BufReader::with_capacity(BUFFER_BYTES, from);
+    while let Ok(Some(frame)) = FromWorker::read(&mut from) {
+        if frames.send(frame).is_err() {
+            return;
+        }
+    }
+}
+
+/// A partition, and the clients that read it and commit what was made of it.
+struct Partition<'a> {
+    order: &'a CarrierOrder,
+    task: &'a PartitionOrder,
+    reader: BaseConsumer<Watch>,
+    writer: ThreadedProducer<Watch>,
+    /// The partition that partial results go to.
+    log: i32,
+    group: ConsumerGroupMetadata,
+    say: &'a Say,
+}
+
+impl<'a> Partition<'a> {
+    /// Makes the clients, and ends what an earlier process has begun.
+    fn open(
+        order: &'a CarrierOrder,
+        task: &'a PartitionOrder,
+        stop: &AtomicBool,
+        say: &'a Say,
+    ) -> Result<Partition<'a>, KafkaFault> {
+        let own = [
+            ("group.id", task.group.as_str()),
+            // Positions of transactions that are open are waited for.
+            ("isolation.level", "read_committed"),
+            ("auto.offset.reset", "error"),
+        ];
+        let reader = consumer(order, &own, say)?;
+        let count = partitions(reader.client(), order, &|| serve(&reader))?;
+        if !(0..count).contains(&task.partition) {
+            return Err(KafkaFault::Partition { partition: task.partition, count });
+        }
+        let id = format!("weir-{}-{}-{}", task.group, order.topic.topic, task.partition);
+        let lasts = TRANSACTION.as_millis().to_string();
+        let own = [
+            ("transactional.id", id.as_str()),
+            ("transaction.timeout.ms", lasts.as_str()),
+            ("enable.idempotence", "true"),
+            ("acks", "all"),
+            ("partitioner", "murmur2_random"),
+        ];
+        let defaults = [("compression.type", "lz4".to_owned()), ("linger.ms", "5".to_owned())];
+        let watch = Watch::new(say, "the partition waits");
+        let writer = config(order, &defaults, &own).create_with_context(watch);
+        let writer: ThreadedProducer<Watch> =
+            writer.map_err(|e: KafkaError| KafkaFault::Properties(plain(&e.to_string())))?;
+        let mut log = 0;
+        if let RowsTo::Topic(rows) | RowsTo::Partials(rows) = &task.rows {
+            let mut of_rows = order.clone();
+            rows.clone_into(&mut of_rows.topic.topic);
+            let count = partitions(writer.client(), &of_rows, &|| writer.poll(Duration::ZERO))?;
+            log = partition_of(task.probe.as_bytes(), count);
+        }
+        init(&writer, stop)?;
+        let group = reader.group_metadata();
+        let group = group.ok_or_else(|| KafkaFault::Group("it has no name".to_owned()))?;
+        Ok(Partition { order, task, reader, writer, log, group, say })
+    }
+
+    fn list(&self, offset: Offset) -> Result<TopicPartitionList, KafkaFault> {
+        let mut list = TopicPartitionList::new();
+        let added = list.add_partition_offset(&self.order.topic.topic, self.task.partition, offset);
+        added.map_err(|e| KafkaFault::Broker(in_words(&e)))?;
+        Ok(list)
+    }
+
+    /// How far the group is.
+    fn position(&self) -> Result<Position, KafkaFault> {
+        let (topic, partition) = (&self.order.topic.topic, self.task.partition);
+        let failed = |e: KafkaError| KafkaFault::Broker(in_words(&e));
+        let ends = self.reader.fetch_watermarks(topic, partition, START);
+        let (low, high) = ends.map_err(failed)?;
+        let list = self.list(Offset::Invalid)?;
+        let committed = self.reader.committed_offsets(list, START).map_err(failed)?;
+        let found = committed.find_partition(topic, partition);
+        let position = match found.as_ref().map(|found| (found.offset(), found.metadata())) {
+            Some((Offset::Offset(offset), metadata)) => Position::read(offset, metadata),
+            _ => Some(Position::fresh(low)),
+        };
+        let group = &self.task.group;
+        let Some(position) = position else {
+            return Err(KafkaFault::Group(format!(
+                "group {group} has a position of partition {partition} that another program has \
+                 written: choose another --group"
+            )));
+        };
+        if position.from < low || position.offset > high {
+            return Err(KafkaFault::Group(format!(
+                "group {group} needs the records of partition {partition} from offset {} on, and \
+                 there are those from {low} to {high}: keep them longer (retention.ms, \
+                 retention.bytes), choose another --group, or set its offsets \
+                 (kafka-consumer-groups.sh --reset-offsets)",
+                position.from
+            )));
+        }
+        Ok(position)
+    }
+
+    fn assign(&self, from: i64) -> Result<(), KafkaFault> {
+        let list = self.list(Offset::Offset(from))?;
+        self.reader.assign(&list).map_err(|e| KafkaFault::Broker(in_words(&e)))
+    }
+}
+
+/// What goes to the run.
+struct Feed<'a> {
+    partition: &'a Partition<'a>,
+    position: Position,
+    progress: &'a Progress,
+    to: BufWriter<&'a UnixStream>,
+    /// The run that captured the records now, and the number of its next record.
+    life: Option<(u64, u64)>,
+}
+
+/// What became of a record.
+enum Fed {
+    /// The run has it.
+    Sent,
+    /// It was left out.
+    LeftOut,
+    /// It is the last, or the first of another run that captured.
+    Last,
+}
+
+impl<'a> Feed<'a> {
+    fn new(
+        partition: &'a Partition<'a>,
+        position: Position,
+        progress: &'a Progress,
+        worker: &'a UnixStream,
+    ) -> Feed<'a> {
+        let to = BufWriter::with_capacity(BUFFER_BYTES, worker);
+        Feed { partition, position, progress, to, life: None }
+    }
+
+    fn run(&mut self, ends: impl Fn() -> bool) -> Result<(), KafkaFault> {
+        let reader = &self.partition.reader;
+        ToWorker::Start(self.position.at).write(&mut self.to)?;
+        let mut has_ended = false;
+        while !ends() {
+            let polled = match reader.poll(Duration::ZERO) {
+                Some(polled) => Some(polled),
+                None => {
+                    self.to.flush()?;
+                    reader.poll(PATIENCE)
+                }
+            };
+            match polled {
+                Some(Ok(record)) if !has_ended => {
+                    reader.client().context().is_back();
+                    match self.record(&record)? {
+                        Fed::Sent => {}
+                        Fed::LeftOut => self.progress.left_out(record.offset()),
+                        Fed::Last => has_ended = true,
+                    }
+                }
+                // The run still has to end.
+                Some(Ok(_)) | None => {}
+                Some(Err(KafkaError::PartitionEOF(_))) => reader.client().context().is_back(),
+                Some(Err(e)) if is_lasting(&e) => {
+                    let (partition, why) = (self.partition.task.partition, in_words(&e));
+                    return Err(KafkaFault::Log(format!("partition {partition}: {why}")));
+                }
+                // The client tries again.
+                Some(Err(_)) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &BorrowedMessage<'_>) -> Result<Fed, KafkaFault> {
+        let (offset, value) = (record.offset(), record.payload().unwrap_or_default());
+        let read = match PacketRecord::read(value) {
+            Ok(read) => read,
+            Err(fault) => {
+                let unusable = self.progress.unusable.fetch_add(1, Ordering::Relaxed);
+                if unusable < FAULTS_NAMED {
+                    let partition = record.partition();
+                    let say = self.partition.say;
+                    say(&format!("partition {partition}, offset {offset}: {fault}"));
+                }
+                return Ok(Fed::LeftOut);
+            }
+        };
+        let (epoch, number) = (read.head.epoch, read.head.number);
+        let is_old = match self.life {
+            Some((life, next)) => epoch < life || epoch == life && number < next,
+            None => self.position.has_ended && epoch <= self.position.epoch,
+        };
+        if is_old {
+            self.progress.repeated.fetch_add(1, Ordering::Relaxed);
+            return Ok(Fed::LeftOut);
+        }
+        if self.life.is_some_and(|(life, _)| epoch > life) {
+            ToWorker::Over.write(&mut self.to)?;
+            self.to.flush()?;
+            return Ok(Fed::Last);
+        }
+        self.life = Some((epoch, number.saturating_add(1)));
+        self.progress.sent(offset, epoch);
+        let is_live = offset >= self.position.offset;
+        ToWorker::Record { offset, is_live, value }.write(&mut self.to)?;
+        match read.head.kind {
+            PacketKind::Packets => Ok(Fed::Sent),
+            PacketKind::End | PacketKind::Cut => {
+                self.to.flush()?;
+                Ok(Fed::Last)
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Packets by way of Kafka: those that a run spreads over the partitions of a topic, and a
+//! partition as the source of a run.
+
+pub(crate) mod outlets;
+pub(crate) mod source;
+pub(crate) mod spread;
+mod starts;
+pub(crate) mod told;
+pub(crate) mod up;
+
+use weir_engine::exchange::needs;
+use weir_kafka::packets::SpreadKey;
+use weir_packet::fields::{by_name, key_by_name};
+use weir_plan::Program;
+use weir_plan::keys::{FieldSet, describe, determined};
+use weir_plan::partitions::rows_by_partition;
+use weir_plan::physical::{Needs, Physical};
+
+/// The fields of a key that packets are spread by.
+pub(crate) fn fields_of(key: SpreadKey) -> FieldSet {
+    match key_by_name(key.name()) {
+        Some(key) => key.fields.iter().copied().collect(),
+        None => by_name(key.name()).into_iter().collect(),
+    }
+}
+
+/// Whether hosts that share partitions can run a program, if packets are spread by `key`: its rows
+/// have to be those of all packets, or its partial results, if that is what they publish.
+///
+/// # Errors
+/// Says why not.
+pub(crate) fn fits(program: &Program, publishes: bool, key: &FieldSet) -> Result<(), String> {
+    if !publishes {
+        return rows_by_partition(program, key);
+    }
+    match needs(&Physical::new(program, &[])).map_err(|why| why.to_string())? {
+        Needs::Nothing => Ok(()),
+        Needs::OneProducer => Err("all packets have to be in one place".to_owned()),
+        Needs::Key(needed) if key.is_subset(&determined(&needed)) => Ok(()),
+        Needs::Key(needed) => Err(format!(
+            "packets with equal {} have to be in one partition, and packets are spread by {}",
+            describe(&needed),
+            describe(key)
+        )),
+    }
+}

@@ -1,0 +1,366 @@
+//! Packets by way of Kafka: hosts that share the partitions of a topic give the rows of one run,
+//! whoever is killed meanwhile.
+
+use crate::broker::{Broker, ends, fails, fixture, rows, run, weir};
+use crate::over_wires::text;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use weir_packet::craft::Frame;
+use weir_packet::pcap::FileHeader;
+use weir_packet::source::LinkType;
+
+const BY_FLOW: &str = "packets | summarize n = count(), bytes = sum(len) by flow every 1s";
+
+/// Lines in an order that does not depend on partitions.
+fn sorted(lines: &str) -> Vec<&str> {
+    let mut all: Vec<&str> = lines.lines().collect();
+    all.sort_unstable();
+    all
+}
+
+/// Spreads a capture over the partitions of a topic.
+fn spread(topic: &str, capture: &str, more: &[&str]) {
+    let args = ["run", "-e", "packets | pass", "-r", capture, "-w", topic];
+    let output = run(&[&args[..], more].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+/// A host of a group.
+fn host(query: &[&str], topic: &str, group: &str, more: &[&str]) -> Child {
+    let args = ["-i", topic, "--group", group];
+    let child = weir(&[&["run"][..], query, &args, more].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    child.expect("it starts")
+}
+
+pub(crate) fn hosts_give_the_rows_of_one_run(broker: &Broker) {
+    let topic = &broker.address("shared");
+    let capture = &fixture("mixed.pcap");
+    // Two captures, one after the other: each is a run of its own.
+    spread(topic, capture, &[]);
+    spread(topic, capture, &[]);
+    let one = rows(&["run", "-e", BY_FLOW, "-r", capture, "-o", "json", "-q"]);
+    let twice = [one.as_str(), &one].concat();
+    let args = ["-e", BY_FLOW];
+    let both = ["a", "b"].map(|_| host(&args, topic, "two", &["--until", "end"]));
+    let printed: Vec<String> = both
+        .into_iter()
+        .map(|host| {
+            let output = ends(host, &["run"]);
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+            text(&output.stdout).to_owned()
+        })
+        .collect();
+    assert_eq!(sorted(&printed.concat()), sorted(&twice));
+    // All is committed: a host that comes later has nothing to do.
+    let late = ends(host(&args, topic, "two", &["--until", "end"]), &["run"]);
+    assert_eq!((late.status.code(), text(&late.stdout)), (Some(0), ""), "{}", text(&late.stderr));
+    assert!(text(&late.stderr).contains("committed  0 packets"), "{}", text(&late.stderr));
+    // A query that remembers, and a capture filter.
+    let scan = ["-e", "packets | scan n = 0 by conn idle 5m => n + 1 | project ts, conn, n"];
+    let one = rows(&["run", scan[0], scan[1], "-r", capture, "-o", "json", "-q", "tcp"]);
+    assert!(!one.is_empty());
+    let output = ends(host(&scan, topic, "scan", &["--until", "end", "-q", "tcp"]), &scan);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(sorted(text(&output.stdout)), sorted(&[one.as_str(), &one].concat()));
+}
+
+pub(crate) fn what_partitions_cannot_do_is_refused(broker: &Broker) {
+    let topic = &broker.address("shared");
+    let capture = &fixture("mixed.pcap");
+    let refuses = |query: &str, more: &[&str], status: i32, why: &str| {
+        let args = ["run", "-e", query, "-i", topic];
+        fails(&[&args[..], more].concat(), status, why);
+    };
+    let group = &["--group", "refused", "--until", "end"];
+    let all = "packets | summarize n = count() every 1s";
+    refuses(BY_FLOW, &[], 2, "--group NAME is missing");
+    refuses(BY_FLOW, &["--group", "a b"], 2, "a group has 1 to 200 letters");
+    refuses(all, group, 2, "pipeline 1: `summarize` has no key that is a packet field");
+    refuses("packets | project ip.src | limit 3", group, 2, "`limit` needs the rows of all");
+    refuses(BY_FLOW, &[&group[..], &["-j", "2"]].concat(), 2, "-j can't be used with -i kafka://");
+    refuses(BY_FLOW, &[&group[..], &["-o", "csv"]].concat(), 2, "another -o than json");
+    refuses(BY_FLOW, &[&group[..], &["--fragments"]].concat(), 2, "--fragments can't be used");
+    let elsewhere = ["--rows", "kafka://h:1/t"];
+    refuses(BY_FLOW, &[&group[..], &elsewhere].concat(), 2, "has to be at the brokers of");
+    // Packets of one source are in several partitions.
+    let by_source = "packets | summarize n = count() by ip.src every 1s";
+    refuses(by_source, group, 1, "packets are spread by conn; capture with another --spread-by");
+    let nowhere = &broker.address("nowhere");
+    let away = ["run", "-e", BY_FLOW, "-i", nowhere, "--group", "x"];
+    fails(&away, 1, "there is no topic `nowhere`");
+    let write = ["run", "-e", "packets | pass", "-r", capture, "-w", nowhere];
+    fails(&write, 1, "there is no topic `nowhere`");
+    fails(&[&write[..6], &[topic.as_str(), "-j", "2"]].concat(), 2, "has one worker");
+    fails(&["run", "flows", "-r", capture, "--group", "g"], 2, "are for packets of a topic");
+    fails(&["run", "flows", "-r", capture, "--kafka-config", "x"], 2, "is for kafka://");
+    let no_rows = ["run", "flows", "-r", capture, "--rows", nowhere];
+    fails(&no_rows, 1, "there is no topic `nowhere`");
+}
+
+/// By the key that a query groups by, any query can be shared.
+pub(crate) fn packets_are_spread_by_the_key_of_a_query(broker: &Broker) {
+    let (topic, to) = (&broker.address("by-source"), &broker.address("by-source-rows"));
+    let capture = &fixture("mixed.pcap");
+    spread(topic, capture, &["--spread-by", "ip.src"]);
+    let query =
+        ["-e", "packets | summarize n = count(), ports = distinct(dport) by ip.src every 1s"];
+    let rows_to = ["--until", "end", "--rows", to];
+    let output = ends(host(&query, topic, "sources", &rows_to), &query);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let one = rows(&["run", query[0], query[1], "-r", capture, "-o", "json", "-q"]);
+    let found = broker.read("by-source-rows");
+    let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
+    assert_eq!(sorted(&values.join("\n")), sorted(&one));
+    // Records have the address as their key, as the schema says.
+    for (key, value) in &found {
+        let part = key.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        assert!(part.is_some_and(|part| value.contains(part)), "{key}: {value}");
+    }
+    let schema = rows(&["explain", query[0], query[1], "--schema"]);
+    assert!(schema.contains(r#""x-weir-key": ["#) && schema.contains(r#""ip.src""#), "{schema}");
+    // A run over a capture sends the same rows, those of a host of which others have no part.
+    let plain = &broker.address("plain-rows");
+    rows(&["run", query[0], query[1], "-r", capture, "--rows", plain, "-q"]);
+    let found = broker.read("plain-rows");
+    let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
+    assert_eq!(sorted(&values.join("\n")), sorted(&one));
+}
+
+/// A run that captures what a test writes.
+struct Capture {
+    child: Child,
+    stdin: ChildStdin,
+    header: FileHeader,
+    bytes: Vec<u8>,
+    sent: u64,
+    all: Vec<u8>,
+}
+
+impl Capture {
+    fn start(topic: &str) -> Capture {
+        let args = ["run", "-e", "packets | pass", "-r", "-", "-w", topic, "-q"];
+        let mut child = weir(&args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let stdin = child.stdin.take().expect("a pipe");
+        let header = FileHeader::new(LinkType::ETHERNET);
+        let bytes = header.to_bytes().to_vec();
+        Capture { child, stdin, header, bytes, sent: 0, all: Vec::new() }
+    }
+
+    /// Sends packets of the next seconds, some of each of many conversations.
+    fn send(&mut self, seconds: u64) {
+        const EACH: u64 = 400;
+        for _ in 0..seconds * EACH {
+            let n = self.sent;
+            let (a, b) = ([10, 0, (n % 5) as u8, (n % 13) as u8], [10, 1, 0, (n % 3) as u8]);
+            let frame = Frame::ethernet().ipv4(a, b).udp((n % 7) as u16 + 1, 53).bytes();
+            let ts = 1_700_000_000_000_000_000 + (n * (1_000_000_000 / EACH)) as i64;
+            self.header.put_record(&mut self.bytes, ts, frame.len() as u32, &frame);
+            self.sent += 1;
+        }
+        self.stdin.write_all(&self.bytes).expect("it reads");
+        self.stdin.flush().expect("it reads");
+        self.all.append(&mut self.bytes);
+    }
+
+    /// Ends it, and writes a capture of all that was sent.
+    fn end(self, to: &str) {
+        drop(self.stdin);
+        let output = ends(self.child, &["run"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        fs::write(to, self.all).expect("writes");
+    }
+}
+
+/// All processes of a host at once, as where its machine fails.
+fn kill_all(mut host: Child) {
+    let id = host.id().to_string();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    let children = children.expect("it runs");
+    let all = children.split_whitespace().chain([id.as_str()]);
+    let killed = Command::new("kill").arg("-KILL").args(all).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    host.wait().expect("it was killed");
+}
+
+/// Waits until a host has a partition: it has a process that is a member, and two for a partition.
+fn wait_for_partition(host: &Child) {
+    let id = host.id();
+    let has = |_: &u32| {
+        crate::wires::pause();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        children.is_ok_and(|all| all.split_whitespace().count() >= 3)
+    };
+    assert!((0..600).find(has).is_some(), "no partition comes");
+}
+
+/// Waits until a topic has committed rows.
+fn wait_for_rows(broker: &Broker, topic: &str, more_than: usize) {
+    let has = |_: &u32| broker.read(topic).len() > more_than;
+    assert!((0..20).find(has).is_some(), "no rows come");
+}
+
+/// Hosts come, are killed and go; a broker is killed and comes back: each packet counts once.
+pub(crate) fn nothing_is_lost_or_counts_twice(broker: &Broker) {
+    let (topic, to) = (&broker.address("crash"), &broker.address("crash-rows"));
+    let query = ["-e", BY_FLOW];
+    let rows_to = ["--rows", to];
+    let mut capture = Capture::start(topic);
+    let first = host(&query, topic, "crash", &rows_to);
+    let second = host(&query, topic, "crash", &rows_to);
+    capture.send(5);
+    wait_for_rows(broker, "crash-rows", 100);
+    capture.send(4);
+    // One machine fails, with whatever it has begun.
+    kill_all(first);
+    capture.send(4);
+    let third = host(&query, topic, "crash", &[&rows_to[..], &["--until", "end"]].concat());
+    wait_for_partition(&third);
+    capture.send(3);
+    // The process that a person sees is killed alone: the others of its host end by themselves.
+    let mut second = second;
+    second.kill().expect("it runs");
+    second.wait().expect("it was killed");
+    capture.send(3);
+    broker.kill();
+    capture.send(3);
+    broker.up();
+    let fourth = host(&query, topic, "crash", &[&rows_to[..], &["--until", "end"]].concat());
+    capture.send(3);
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = folder.path().join("all.pcap");
+    let all = all.to_str().expect("a plain path");
+    let sent = capture.sent;
+    capture.end(all);
+    for host in [third, fourth] {
+        let output = ends(host, &["run"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    let found = broker.read("crash-rows");
+    let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
+    let one = rows(&["run", query[0], query[1], "-r", all, "-o", "json", "-q"]);
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    values.iter().for_each(|row| *times.entry(row).or_default() += 1);
+    let twice: Vec<_> = times.iter().filter(|(_, n)| **n > 1).take(3).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    let count = |row: &&str| {
+        let n = row.split_once(r#""n":"#).and_then(|(_, rest)| rest.split(',').next());
+        n.and_then(|n| n.parse::<u64>().ok()).expect("a count")
+    };
+    assert_eq!(values.iter().map(count).sum::<u64>(), sent, "each packet once");
+    assert_eq!(sorted(&values.join("\n")), sorted(&one));
+}
+
+/// A host gives partitions up to one that joins, and takes them back when that leaves.
+pub(crate) fn hosts_join_and_leave(broker: &Broker) {
+    let (topic, to) = (&broker.address("moves"), &broker.address("moves-rows"));
+    let query = ["-e", BY_FLOW];
+    let rows_to = ["--rows", to, "-v"];
+    let mut capture = Capture::start(topic);
+    let staying = host(&query, topic, "moves", &[&rows_to[..], &["--until", "end"]].concat());
+    for _ in 0..2 {
+        capture.send(3);
+        let joining = host(&query, topic, "moves", &rows_to);
+        wait_for_partition(&joining);
+        capture.send(3);
+        let told = Command::new("kill").args(["-INT", &joining.id().to_string()]).status();
+        assert!(told.is_ok_and(|status| status.success()));
+        let output = ends(joining, &["run"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains("committed  ") && said.contains("interrupted"), "{said}");
+    }
+    capture.send(3);
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = folder.path().join("all.pcap");
+    let all = all.to_str().expect("a plain path");
+    capture.end(all);
+    let output = ends(staying, &["run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found = broker.read("moves-rows");
+    let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
+    let one = rows(&["run", query[0], query[1], "-r", all, "-o", "json", "-q"]);
+    assert_eq!(sorted(&values.join("\n")), sorted(&one));
+}
+
+/// Totals over all packets take partial results, which a merge puts together.
+pub(crate) fn hosts_publish_partial_results(broker: &Broker) {
+    let (topic, to) = (&broker.address("once"), &broker.address("partials"));
+    let capture = &fixture("mixed.pcap");
+    spread(topic, capture, &[]);
+    let query =
+        ["-e", "packets | summarize n = count(), sources = distinct(ip.src) every 1s | top 9 by n"];
+    let publish = ["--publish", to, "--until", "end", "-q"];
+    let both = ["a", "b"].map(|_| host(&query, topic, "totals", &publish));
+    for host in both {
+        let output = ends(host, &["run"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    let args = ["merge", query[0], query[1], "--from", to, "--until", "end", "-o", "json"];
+    let probes = ["--probes", "totals/0,totals/1,totals/2,totals/3"];
+    let merged = run(&[&args[..], &probes].concat());
+    let said = text(&merged.stderr);
+    let one = rows(&["run", query[0], query[1], "-r", capture, "-o", "json", "-q"]);
+    assert_eq!(text(&merged.stdout), one, "{said}");
+    assert!(said.contains("processed  336"), "{said}");
+    // Where packets are spread by something else, sums of floats are not those of one run.
+    let floats = "packets | summarize x = sum(float(len)) by ip.src every 1s";
+    let refused = ["run", "-e", floats, "-i", topic, "--group", "floats", "--publish", to];
+    fails(&refused, 1, "packets with equal ip.src have to be in one partition");
+    let file = ["run", query[0], query[1], "-i", topic, "--group", "x", "--publish", "x.wps"];
+    fails(&file, 2, "have to go to a topic at the brokers of");
+}
+
+/// TLS with a certificate that a test made, and SASL by two mechanisms.
+pub(crate) fn brokers_are_reached_by_tls_and_sasl(broker: &Broker) {
+    let topic = &broker.secure_address("secure");
+    let (capture, folder) = (fixture("mixed.pcap"), tempfile::tempdir().expect("a folder"));
+    let ca = broker.ca();
+    let config = |mechanism: &str, password: &str, ca: &str| {
+        let path = folder.path().join(format!("{mechanism}-{password}"));
+        let text = format!(
+            "security.protocol=sasl_ssl\nssl.ca.location={ca}\nsasl.mechanism={mechanism}\n\
+             sasl.username=probe\nsasl.password={password}\n"
+        );
+        fs::write(&path, text).expect("writes");
+        path.to_str().expect("a plain path").to_owned()
+    };
+    let write = ["run", "-e", "packets | pass", "-r", &capture, "-w", topic, "--kafka-config"];
+    let plain = config("PLAIN", "plain-secret", &ca);
+    let scram = config("SCRAM-SHA-512", "scram-secret", &ca);
+    rows(&[&write[..], &[&plain, "-q"]].concat());
+    let more = ["--until", "end", "-q", "--kafka-config", &scram];
+    let output = ends(host(&["-e", BY_FLOW], topic, "secure", &more), &["run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let one = rows(&["run", "-e", BY_FLOW, "-r", &capture, "-o", "json", "-q"]);
+    assert_eq!(sorted(text(&output.stdout)), sorted(&one));
+    // Probes and merges, too.
+    let publish = ["run", "flows", "-r", &capture, "--publish", topic, "--probe", "a", "-q"];
+    rows(&[&publish[..], &["--kafka-config", &scram]].concat());
+    let merge = ["merge", "flows", "--from", topic, "--probes", "a", "--until", "end", "-q"];
+    let merged = rows(&[&merge[..], &["-o", "json", "--kafka-config", &plain]].concat());
+    assert_eq!(merged, rows(&["run", "flows", "-r", &capture, "-o", "json", "-q"]));
+    // A wrong password, and a certificate that nobody trusts.
+    let (wrong, other) = (config("PLAIN", "guessed", &ca), folder.path().join("other.pem"));
+    let other = other.to_str().expect("a plain path");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=other", "-keyout"])
+        .args([&format!("{other}.key"), "-out", other])
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let strange = config("PLAIN", "plain-secret-2", other);
+    std::thread::scope(|scope| {
+        scope.spawn(|| fails(&[&write[..], &[&wrong]].concat(), 1, "Authentication failed"));
+        scope.spawn(|| fails(&[&write[..], &[&strange]].concat(), 1, "certificate verify failed"));
+    });
+}
