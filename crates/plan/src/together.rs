@@ -230,6 +230,7 @@ mod tests {
         assert!(join(vec![("a".to_owned(), many.clone())]).is_ok());
         let one = program(vec![pipeline(None, Packets, Vec::new(), true)]);
         let error = join(vec![("a".to_owned(), many), ("b".to_owned(), one)]).expect_err("refused");
-        assert_eq!((error.what, error.count), ("pipelines", JOINED_PIPELINES_MAX + 1));
+        let (what, most) = ("pipelines", JOINED_PIPELINES_MAX);
+        assert_eq!(error, NotTogether::TooMany { what, count: most + 1, most });
     }
 }

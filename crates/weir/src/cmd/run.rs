@@ -1,11 +1,11 @@
 //! `weir run`: queries over a capture, to rows and a ledger.
 
+mod carriers;
 mod ending;
 mod job;
 mod opening;
 mod partition;
 mod publish;
-mod records;
 mod report;
 mod screen;
 mod serves;
@@ -15,7 +15,7 @@ mod shown;
 mod sinks;
 mod start;
 
+pub(crate) use carriers::order;
 pub(crate) use job::{Job, Shows, job, run};
-pub(crate) use records::order;
 pub(crate) use report::{ReportJob, report};
 pub(crate) use screen::show;

@@ -11,7 +11,7 @@ use weir_packet::interface::InterfaceNames;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
 use weir_packet::time::rfc3339;
 use weir_packet::walk::Headers;
-use weir_plan::{Expr, Input, Pipeline, Program, Schema, Stage};
+use weir_plan::{Expr, Input, Pipeline, Program, Schema, SourceKind, Stage};
 use weir_sink::{JsonLines, TimeFormat};
 
 /// Bytes of a frame that are shown.
@@ -66,7 +66,10 @@ fn program() -> Program {
     let stage = Stage::Project { columns: shown.filter_map(column).collect() };
     let schema = stage.output(&Schema::default());
     let (name, input, stages) = (None, Input::Packets, vec![stage]);
-    Program { pipelines: vec![Pipeline { name, input, stages, schema, printed: true }] }
+    Program {
+        pipelines: vec![Pipeline { name, input, stages, schema, printed: true }],
+        source: SourceKind::Packets,
+    }
 }
 
 /// The fields that each of the frames has.

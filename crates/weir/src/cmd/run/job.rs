@@ -2,7 +2,7 @@
 
 use super::serves::Serving;
 use super::session::Run;
-use super::{opening, publish, records};
+use super::{carriers, opening, publish};
 use crate::args::{RunArgs, RunOptions};
 use crate::exit::{Status, usage};
 use crate::output::Collector;
@@ -180,7 +180,7 @@ fn check_kafka(
         Some(topic) => group::check(program, topic, options)?,
         None => options.partitions.check()?,
     }
-    records::check(options)
+    carriers::check(options)
 }
 
 /// The capture filter, if it and the options go together.

@@ -1,8 +1,8 @@
 //! A run from its start to its end.
 
+use super::carriers::{Carriers, packet_topic};
 use super::opening::OpenInput;
 use super::publish::{Published, Publisher};
-use super::records::{Carriers, packet_topic};
 use super::serves::is_stream;
 use super::serving::Flow;
 use super::session::Run;
