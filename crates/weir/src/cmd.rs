@@ -17,4 +17,5 @@ pub(crate) mod merge;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod shelf;
 pub(crate) mod watch;

@@ -26,6 +26,7 @@ mod plot;
 mod programs;
 mod progress;
 mod query;
+mod shelf;
 mod signals;
 mod site;
 mod source;
@@ -72,6 +73,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Interfaces(args) => cmd::interfaces::run(&args, term),
         Command::Ctl(args) => cmd::ctl::run(args, term),
         Command::DeliverAlerts => cmd::deliver::run(),
+        Command::KeepCaptures => cmd::shelf::run(),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::KafkaCarrier => cmd::carrier::run(term),
         Command::Library(words) => cmd::library::run(&words, term),

@@ -12,7 +12,7 @@ use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
 use crate::{cmd, delivery, metrics, output, plot, suppress};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::outlets::Outlets;
@@ -38,12 +38,15 @@ pub(crate) struct Job {
 }
 
 /// Whom a run is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shows {
     /// Readers of its rows.
     Rows,
     /// People in front of its page, who stay when packets end.
-    Page,
+    Page {
+        /// The folder below which captures are that they may ask queries of.
+        captures: Option<PathBuf>,
+    },
 }
 
 /// Runs `weir run`.
@@ -104,7 +107,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         true => programs.site().for_later_programs()?,
         false => SiteParams::default(),
     };
-    let serves = (shows == Shows::Page).then(|| Serving::new(&program, &options));
+    let serves = serving(&shows, &program, &options);
     let live = &options.live.interface;
     let sources = if live.is_empty() { &options.read } else { live };
     let again = serves.as_ref().filter(|serves| serves.reads_again);
@@ -136,6 +139,14 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         memory: options.memory.bytes(),
     };
     run.start()
+}
+
+/// How the page is served, if the run is there for one.
+fn serving(shows: &Shows, program: &Program, options: &RunOptions) -> Option<Serving> {
+    match shows {
+        Shows::Page { captures } => Some(Serving::new(program, options, captures.clone())),
+        Shows::Rows => None,
+    }
 }
 
 /// The capture filter, if it and the options go together.
