@@ -42,8 +42,12 @@ fn build() -> Result<(), String> {
     copy(&root.join("web"), &work).map_err(|e| format!("copying web/: {e}"))?;
     copy(&root.join("programs"), &out.join("programs")).map_err(|e| format!("programs: {e}"))?;
     npm(&work, &["ci", "--omit=dev", "--ignore-scripts", "--no-progress", "--prefer-offline"])?;
-    npm(&work, &["run", "--silent", "build"])?;
     let dist = work.join("dist");
+    // What an earlier build left has other names.
+    if dist.exists() {
+        fs::remove_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
+    }
+    npm(&work, &["run", "--silent", "build"])?;
     let mut names = names(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
     names.sort();
     let mut text = "/// The files of the page.\npub const FILES: &[BuiltFile] = &[\n".to_owned();

@@ -1,6 +1,6 @@
 //! The ledger: what happened to everything received. It adds up.
 
-use crate::flow::Flows;
+use crate::flow::StageFlows;
 use crate::rows::Sink;
 use std::collections::BTreeMap;
 use weir_packet::egress::{Outlet, Refused};
@@ -58,7 +58,7 @@ pub struct Ledger {
     /// Which worker processed how many packets.
     pub shares: Shares,
     /// What has gone through each stage.
-    pub flows: Flows,
+    pub flows: StageFlows,
 }
 
 /// How many packets each worker processed. Where packets are spread in several ways, for pipelines

@@ -55,7 +55,7 @@ pub struct StageFlow {
 ///
 /// Any two compare equal: how rows are spread over workers and batches is no part of what happened.
 #[derive(Clone, Default, Debug)]
-pub struct Flows {
+pub struct StageFlows {
     stages: BTreeMap<FlowPlace, Vec<StageFlow>>,
     /// Batches of rows that workers have made and that wait for the machine level, which emits
     /// them in order; `None` where nothing waits there.
@@ -65,22 +65,22 @@ pub struct Flows {
 /// How many batches of rows may wait for the machine level before workers read no more.
 pub const WAITING_MAX: usize = crate::limits::ROW_BATCHES_AHEAD;
 
-impl PartialEq for Flows {
-    fn eq(&self, _: &Flows) -> bool {
+impl PartialEq for StageFlows {
+    fn eq(&self, _: &StageFlows) -> bool {
         true
     }
 }
 
-impl Eq for Flows {}
+impl Eq for StageFlows {}
 
-impl Flows {
+impl StageFlows {
     /// One more worker's, or that of the level that there is once.
     pub(crate) fn add(&mut self, place: FlowPlace, flow: StageFlow) {
         self.stages.entry(place).or_default().push(flow);
     }
 
     /// Those of another part of the run.
-    pub(crate) fn merge(&mut self, other: &Flows) {
+    pub(crate) fn merge(&mut self, other: &StageFlows) {
         for (place, flows) in &other.stages {
             self.stages.entry(*place).or_default().extend(flows);
         }

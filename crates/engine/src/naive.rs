@@ -108,7 +108,7 @@ pub use clock::TimeRules;
 
 use crate::counters::{Ledger, Shares};
 use crate::egress::Frame;
-use crate::flow::Flows;
+use crate::flow::StageFlows;
 use crate::functions::Functions;
 use clock::PlainClock;
 use decode::Decoder;
@@ -230,7 +230,7 @@ fn run_until(
         unwritten: 0,
         ends: steps.outgoing.ends,
         shares: Shares::default(),
-        flows: Flows::default(),
+        flows: StageFlows::default(),
     };
     Answer { rows: steps.out, frames: steps.outgoing.frames, ledger, error }
 }

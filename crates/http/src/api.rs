@@ -4,6 +4,7 @@ use crate::feed::RowFeed;
 use crate::packets::{self, FindPackets};
 use crate::request::HttpRequest;
 use crate::response::{Response, Status};
+use crate::shelf::{self, AskShelf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ pub struct Api {
     pub lookups: Lookups,
     /// Finds packets that have passed, where some are kept or can be read again.
     pub packets: Option<FindPackets>,
+    /// Keeps captures beside the run, where something does.
+    pub shelf: Option<AskShelf>,
 }
 
 /// Checks the text of a query with values of its params, by name.
@@ -42,6 +45,8 @@ pub struct Lookups {
 
 /// The paths of the API and their methods, as openapi.json describes them.
 pub(crate) const ROUTES: &[(&str, &str)] = &[
+    ("/api/v1/captures", "GET, POST, DELETE"),
+    ("/api/v1/captures/query", "POST"),
     ("/api/v1/check", "POST"),
     ("/api/v1/fields", "GET"),
     ("/api/v1/flow", "GET"),
@@ -230,6 +235,9 @@ impl Api {
                 .map(|value| Response::json(Status::Ok, &value))
                 .ok_or_else(|| Box::new(error(Status::Unavailable, SILENT, ""))),
             ("/api/v1/library", _) => Ok(Response::json(Status::Ok, &self.lookups.library)),
+            ("/api/v1/captures" | "/api/v1/captures/query", _) => {
+                shelf::answer(self.shelf.as_ref(), (path, method), request)
+            }
             ("/api/v1/packets", _) => packets::find(self.packets.as_ref(), request),
             ("/api/v1/run", _) => Ok(Response::json(Status::Ok, &(self.lookups.run)())),
             ("/api/v1/programs/{name}", "GET") => Ok(self.program(name.unwrap_or_default())),

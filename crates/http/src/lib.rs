@@ -24,6 +24,7 @@ mod page;
 mod pages;
 mod request;
 mod response;
+mod shelf;
 mod socket;
 mod stream;
 
@@ -38,4 +39,5 @@ pub use packets::{
 pub use page::{Page, PageFile};
 pub use pages::Pages;
 pub use request::fuzz_http;
+pub use shelf::{AskShelf, ShelfAnswer, ShelfQuestion, ShelfRefusal};
 pub use socket::{Address, HttpSocket};

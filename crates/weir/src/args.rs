@@ -135,6 +135,9 @@ pub(crate) enum Command {
     /// Deliver the alerts of a run, which starts this itself
     #[command(hide = true)]
     DeliverAlerts,
+    /// Keep captures for the page of a run, which starts this itself
+    #[command(hide = true)]
+    KeepCaptures,
     /// Show the help of a command or a query
     Help(HelpArgs),
     /// Carry partial results to Kafka or from there, for the process that starts it
@@ -201,6 +204,10 @@ pub(crate) struct ServeArgs {
     /// The capture filter, where its words could be taken for queries
     #[arg(last = true, value_name = "FILTER", hide = true)]
     pub(crate) filter: Vec<String>,
+
+    /// Also let the page ask queries of the captures below this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) captures: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) options: RunOptions,

@@ -17,5 +17,6 @@ pub(crate) mod merge;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod shelf;
 pub(crate) mod watch;
 pub(crate) mod worker;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_control::Answers;
-use weir_engine::flow::{Flows, StageFlow, WAITING_MAX};
+use weir_engine::flow::{StageFlow, StageFlows, WAITING_MAX};
 
 /// How long a client waits for the run.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -40,8 +40,8 @@ impl FlowView {
     }
 }
 
-/// Flows by program: pipelines of programs follow one another.
-fn value(flows: &Flows, layout: &[(String, usize)]) -> Value {
+/// StageFlows by program: pipelines of programs follow one another.
+fn value(flows: &StageFlows, layout: &[(String, usize)]) -> Value {
     let mut first = 0;
     let mut programs = Vec::new();
     for (name, pipelines) in layout {

@@ -30,6 +30,7 @@ mod programs;
 mod progress;
 mod query;
 mod records;
+mod shelf;
 mod signals;
 mod site;
 mod source;
@@ -76,6 +77,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Interfaces(args) => cmd::interfaces::run(&args, term),
         Command::Ctl(args) => cmd::ctl::run(args, term),
         Command::DeliverAlerts => cmd::deliver::run(),
+        Command::KeepCaptures => cmd::shelf::run(),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::KafkaCarrier => cmd::carrier::run(term),
         Command::KafkaWorker => cmd::worker::run(term),

@@ -74,7 +74,7 @@ pub(crate) fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
     let searches = AtomicUsize::new(0);
     Box::new(move |question| {
         let sought = sought(&question, &answers)?;
-        let Some(_search) = Turn::take(&searches) else {
+        let Some(_search) = SearchTurn::take(&searches) else {
             let reason = format!("{SEARCHES_MAX} clients look for packets already; try again");
             return Err(NoPackets::Busy(reason));
         };
@@ -83,17 +83,17 @@ pub(crate) fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
 }
 
 /// One of the searches at a time.
-struct Turn<'a>(&'a AtomicUsize);
+struct SearchTurn<'a>(&'a AtomicUsize);
 
-impl<'a> Turn<'a> {
-    fn take(searches: &'a AtomicUsize) -> Option<Turn<'a>> {
+impl<'a> SearchTurn<'a> {
+    fn take(searches: &'a AtomicUsize) -> Option<SearchTurn<'a>> {
         let before = searches.fetch_add(1, Ordering::Relaxed);
-        let turn = Turn(searches);
+        let turn = SearchTurn(searches);
         (before < SEARCHES_MAX).then_some(turn)
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SearchTurn<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -94,6 +94,42 @@ export async function captureOf(question: PacketsQuestion): Promise<Blob> {
   return answer.blob();
 }
 
+/** A capture that queries may be asked of. */
+export interface Capture {
+  capture: string;
+  title: string;
+  size: number;
+}
+
+export interface Captures {
+  folder: boolean;
+  files: Capture[];
+  more: boolean;
+  uploads: Capture[];
+  upload_bytes_max: number;
+  uploads_max: number;
+}
+
+export interface CaptureRows {
+  outputs: OutputInfo[];
+  rows: Row[];
+  more: boolean;
+  cut_short: boolean;
+  failed: boolean;
+  said: string;
+}
+
+/** Sends a capture; says what it is called. */
+export async function sendCapture(file: File): Promise<string> {
+  const title = file.name.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 100);
+  const answer = await request("POST", `captures?name=${title}`, undefined, {
+    body: file,
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/octet-stream" },
+  });
+  if (!answer.ok) throw await refusal(answer);
+  return ((await answer.json()) as { capture: string }).capture;
+}
+
 /** What has gone through a stage on a level. */
 export interface StageFlow {
   level: string;

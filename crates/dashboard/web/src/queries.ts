@@ -1,13 +1,14 @@
 // The view of queries: the programs that run, a box to write further ones, and their rows.
 
-import { ApiError, api, type Column, type OutputInfo, type Program } from "./api";
+import { ApiError, api, type CaptureRows, type Column, type OutputInfo, type Program } from "./api";
+import { CaptureChoice } from "./captures";
 import { Chart } from "./chart";
 import { clean, h, put, redraw, type Child } from "./dom";
 import type { Editor, Finding } from "./editor";
 import { moment, whole } from "./format";
 import { FLOWS, TRAFFIC } from "./model";
 import { axes, draw, legend, rowTable, rowsOf, type Axes } from "./rows";
-import type { State } from "./state";
+import type { Kept, State } from "./state";
 
 interface LibraryQuery {
   name: string;
@@ -54,6 +55,9 @@ export class QueriesView {
   private drawn = "";
   private chosen = new Map<string, { value: string; by: string }>();
   private text = "";
+  private readonly over = new CaptureChoice((text, bad) => this.say(text, bad));
+  /** The rows of a query over a capture, as long as no program is chosen. */
+  private apart: { title: string; kept: Kept; answer: CaptureRows } | undefined;
 
   constructor(private readonly state: State) {}
 
@@ -69,10 +73,11 @@ export class QueriesView {
           h("label", { for: "query-name" }, "Name"), this.name,
           h("button", { type: "button", class: "main", title: "Ctrl-Enter", onclick: run }, "Run"),
           this.picked),
-        place, this.problems, this.said),
+        this.over.element, place, this.problems, this.said),
       h("section", {}, h("h2", {}, "Rows"), this.results),
     );
     this.drawn = "";
+    void this.over.ask();
     this.text = this.state.link.query ?? (this.text || FIRST);
     void import("./editor").then(({ Editor }) => {
       if (!place.isConnected) return;
@@ -111,7 +116,24 @@ export class QueriesView {
       h("b", {}, `${one.severity}, line ${one.line}: `), one.message, one.help ? h("span", { class: "quiet" }, ` (${one.help})`) : null)));
   }
 
+  /** Runs the query over a capture, beside the run. */
+  private async runApart(capture: string): Promise<void> {
+    const title = this.over.title;
+    this.say(`running over ${title}\u2026`);
+    try {
+      const answer = await api<CaptureRows>("POST", "captures/query", { capture, text: this.text });
+      this.say("");
+      const kept = { outputs: answer.outputs, rows: answer.rows, skipped: 0, next: 0 };
+      this.apart = { title, kept, answer };
+      this.state.go({ program: undefined }, true);
+      this.showRows();
+    } catch (error) {
+      this.say(error instanceof ApiError ? `${error.message}\n${error.detail}` : String(error), true);
+    }
+  }
+
   private async run(): Promise<void> {
+    if (this.over.chosen) return this.runApart(this.over.chosen);
     const [name, text] = [this.name.value.trim(), this.text];
     const exists = this.state.programs.some((one) => one.name === name);
     try {
@@ -186,6 +208,8 @@ export class QueriesView {
   /** The rows of the program that is chosen, as charts and tables. */
   private showRows(): void {
     const { program } = this.state.link;
+    if (program) this.apart = undefined;
+    if (this.apart) return this.showApart(this.apart);
     const kept = program ? this.state.rows.get(program) : undefined;
     if (!program || program === TRAFFIC || program === FLOWS) {
       this.clear(program ? "The view of traffic shows the rows of this program." : "Choose a program, or run a query.");
@@ -213,6 +237,22 @@ export class QueriesView {
     const [output] = kept.outputs;
     const shown = output && this.axes(program, output);
     if (output && shown && this.chart) draw(this.chart, rowsOf(kept, output), shown);
+  }
+
+  /** Rows of a query over a capture, which stay as they are. */
+  private showApart({ title, kept, answer }: { title: string; kept: Kept; answer: CaptureRows }): void {
+    const shape = `apart ${title} ${kept.rows.length}`;
+    if (this.drawn === shape) return;
+    this.chart?.destroy();
+    this.chart = undefined;
+    this.drawn = shape;
+    const bad = (said: boolean, text: string): Child => (said ? h("p", { class: "bad" }, text) : null);
+    put(this.results, h("p", {}, `Rows of the query over ${title}`),
+      bad(answer.more, "There were more rows than are shown here."),
+      bad(answer.cut_short, "It took too long, and was ended before the end of the capture."),
+      bad(answer.failed, "The capture could not be read to its end."),
+      ...kept.outputs.map((output) => rowTable(undefined, kept, output)),
+      h("details", {}, h("summary", {}, "What the run said"), h("pre", {}, answer.said.split("\n").map(clean).join("\n"))));
   }
 
   private clear(text: string): void {

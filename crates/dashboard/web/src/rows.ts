@@ -24,7 +24,7 @@ export function rowsOf(kept: Kept, output: OutputInfo): Row[] {
 }
 
 /** The latest rows, the latest first. */
-export function rowTable(program: string, kept: Kept, output: OutputInfo): HTMLElement {
+export function rowTable(program: string | undefined, kept: Kept, output: OutputInfo): HTMLElement {
   const rows = rowsOf(kept, output);
   const names = output.columns.map((column) => column.name);
   const numbers = new Set<number>();
@@ -33,10 +33,15 @@ export function rowTable(program: string, kept: Kept, output: OutputInfo): HTMLE
   const body = shown.map((row) => names.map((name): Child => cell(row[name])));
   const name = (row: Row) => names.slice(0, 3).map((one) => cell(row[one])).join(" ");
   const more = rows.length > SHOWN ? `, the latest ${SHOWN} of ${rows.length} that are kept here` : "";
-  return table(`Rows of ${output.name}${more}`, names, body, numbers, {
-    label: (at) => `Packets of row ${at + 1}: ${shown[at] ? name(shown[at]) : ""}`,
-    act: (at) => shown[at] && showPackets(`Packets of ${name(shown[at])}`, ofRow(program, output.name, shown[at])),
-  });
+  // Packets are found again of what the run reads.
+  const pick = program === undefined ? undefined : {
+    label: (at: number) => `Packets of row ${at + 1}: ${shown[at] ? name(shown[at]) : ""}`,
+    act: (at: number) => {
+      const row = shown[at];
+      if (row) showPackets(`Packets of ${name(row)}`, ofRow(program, output.name, row));
+    },
+  };
+  return table(`Rows of ${output.name}${more}`, names, body, numbers, pick);
 }
 
 function instant(row: Row, column: Column): number {

@@ -194,7 +194,9 @@ async function queries(one) {
     return Number(row.cells[2].innerText);
   });
   const found = await panel(page, "packets of a row");
-  assert.ok(found.includes(amount > 50 ? "The first 50 packets" : `${amount} packets: all that`), `${amount}: ${found}`);
+  // In its first window, a program may have been there for a part only, and the ring for all.
+  const all = Number(/(\d+) packets/.exec(found)?.[1]);
+  assert.ok(kind === "live" ? all >= Math.min(amount, 50) : all === Math.min(amount, 50), `${amount}: ${found.slice(0, 300)}`);
   await one.page.screenshot({ path: `${pictures}/${kind}-rows.png`, fullPage: true });
   await accessible(page, "rows");
   await write("packets | summarize n = count() by ip.dst every 1s");
@@ -209,6 +211,36 @@ async function queries(one) {
   await page.waitForFunction(() => document.querySelector(".cm-content").innerText.includes("by ip.dst"));
   await press(page, "[aria-label='Remove mine']");
   await until(page, "removed mine");
+}
+
+/** A capture that is sent, and one of the folder, answer queries beside the run. */
+async function captures(one) {
+  const { page } = one;
+  await view(page, "Queries", "page-flows");
+  await page.waitForSelector(".cm-content");
+  await page.waitForSelector("#query-over");
+  const send = await page.$("#query-send");
+  await send.uploadFile(process.env.CAPTURE);
+  await until(page, "sent mixed.pcap");
+  await page.waitForFunction(() => document.querySelector("#query-over").value === "upload:1");
+  await accessible(page, "captures");
+  await page.click(".cm-content");
+  await page.keyboard.down("Control");
+  await page.keyboard.press("a");
+  await page.keyboard.up("Control");
+  await page.keyboard.type("packets | summarize n = count()", { delay: 1 });
+  await page.keyboard.press("Escape");
+  const run = async (title) => {
+    await click(page, "button.main", "Run");
+    await until(page, `Rows of the query over ${title}`);
+    assert.deepEqual(await rows(page, "Rows of 1"), [["336"]]);
+  };
+  await run("mixed.pcap");
+  await click(page, "button", "Remove the capture");
+  await page.waitForFunction(() => document.querySelector("#query-over").value === "");
+  await page.select("#query-over", "file:mixed.pcap");
+  await run("mixed.pcap");
+  await page.select("#query-over", "");
 }
 
 /** Names that packets brought are text and nothing else. */
@@ -255,7 +287,7 @@ async function alerts(one) {
 async function panel(page, where) {
   await page.waitForSelector("dialog.panel .packets li");
   await page.evaluate(() => document.querySelector("dialog.panel .packets summary").click());
-  await page.waitForFunction(() => document.querySelector("dialog.panel dl")?.innerText.includes("eth.type"));
+  await page.waitForFunction(() => document.querySelector("dialog.panel dl")?.innerText.includes("captured"));
   await accessible(page, where);
   const shown = await page.evaluate(() => document.querySelector("dialog.panel").innerText);
   await page.keyboard.press("Escape");
@@ -368,7 +400,7 @@ async function step(name, run) {
 async function uses() {
   const one = await open(address, { width: 1280, height: 900, scheme: "light" });
   const steps = kind === "plain" ? { adding } : { traffic, packets, plan, queries, keyboard };
-  if (kind === "file") Object.assign(steps, { hostile, alerts });
+  if (kind === "file") Object.assign(steps, { hostile, alerts, captures });
   for (const [name, run] of Object.entries(steps)) {
     await step(name, async () => {
       await run(one);

@@ -32,7 +32,7 @@ async function accessible(page, where) {
 async function keyboard(page, where) {
   const wanted = await page.evaluate(() => {
     const all = [...document.querySelectorAll("a[href], summary, [tabindex='0']")];
-    return all.filter((e) => e.getClientRects().length > 0).length;
+    return all.filter((e) => e.checkVisibility()).length;
   });
   const seen = new Set();
   for (let i = 0; i < wanted + 5; i += 1) {

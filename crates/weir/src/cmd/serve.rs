@@ -17,7 +17,7 @@ const ADDRESS: &str = "127.0.0.1:9464";
 
 /// Runs what the page counts by, and the queries that the words name.
 pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
-    let ServeArgs { words, filter, mut options } = args;
+    let ServeArgs { words, filter, captures, mut options } = args;
     if !page::IS_BUILT {
         return Err(usage(
             "this weir was built without its page: `cargo install --path crates/weir --features \
@@ -49,7 +49,7 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
         options.lookback.is_of_page = true;
     }
     let filter = [rest, &filter].concat().join(" ");
-    run::job(Job { programs, filter, options, shows: Shows::Page }, term)
+    run::job(Job { programs, filter, options, shows: Shows::Page { captures } }, term)
 }
 
 /// Refuses options that say something of rows for readers, of whom there are none.

@@ -108,8 +108,7 @@ struct FrameList<'a> {
 
 impl Source for FrameList<'_> {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        let Some(((first, _), rest)) = self.frames[self.at..].split_first().map(|(f, r)| (f, r))
-        else {
+        let Some(((first, _), rest)) = self.frames[self.at..].split_first() else {
             batch.clear();
             return Ok(false);
         };

@@ -45,7 +45,7 @@ fn rows_lead_to_the_packets_that_they_are_made_of() {
         "packets | where tcp | summarize n = count() by ip.src, dport",
         "packets | summarize n = count() by ip.src, ip.dst, sport, dport every 1s",
         "packets | summarize n = count() over 2s every 500ms by ip.proto",
-        "packets | summarize n = count() by port = min_of(sport, dport), type = if(ip, 0, eth.type)",
+        "packets | summarize n = count() by port = min_of(sport, dport), t = if(ip, 0, eth.type)",
         "packets | extend big = len > 100, half = len / 2 | where half > 20\
          \n| summarize n = count() by big, part = half % 7",
         "packets | project ip.src, l = len | where l < 500 | summarize n = count() by ip.src",
@@ -56,7 +56,7 @@ fn rows_lead_to_the_packets_that_they_are_made_of() {
          \n| summarize n = count() by ip.src, over = all > 1000, first",
         "let a = packets | where udp\na | summarize n = count() by dport, dns.qname | top 5 by n",
         "packets | summarize n = count() by eth.src, tcp.syn, ttl = ip.ttl every 1s | limit 20",
-        "packets | analyze tcp | summarize n = count() by retransmission, ip.src",
+        "packets | analyze tcp | summarize n = count() by tcp.analysis.retransmission, ip.src",
         "packets | branch when tcp -> trim 60 | pass | next else -> drop\
          \n| summarize n = count() by ip.proto, dport",
     ] {

@@ -67,6 +67,7 @@ fn look(scripts: &Path, page: &str, kind: &str) {
     let script = scripts.join("tests/page.mjs");
     let mut node = Command::new("node");
     node.arg(script).arg(page).arg(pictures).arg(kind).env("CHROMIUM", chromium());
+    node.env("CAPTURE", root().join("fixtures/mixed.pcap"));
     let output = node.output().expect("node runs");
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}{}", said(&output.stdout), said(&output.stderr));
@@ -117,8 +118,21 @@ fn every_view_over_files() {
     let capture = |name: &str| root().join("fixtures").join(name).display().to_string();
     let (mixed, syns) = (capture("mixed.pcap"), capture("syn_flood.pcap"));
     let (a, b, evil) = (place("names.weir"), place("flood.weir"), place("evil.pcap"));
-    let served =
-        Served::start(&["serve", &a, &b, "--http", "0", "-r", &mixed, "-r", &syns, "-r", &evil]);
+    let served = Served::start(&[
+        "serve",
+        &a,
+        &b,
+        "--http",
+        "0",
+        "-r",
+        &mixed,
+        "-r",
+        &syns,
+        "-r",
+        &evil,
+        "--captures",
+        &root().join("fixtures").display().to_string(),
+    ]);
     look(scripts, &served.page, "file");
     served.end();
 }

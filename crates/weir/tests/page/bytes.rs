@@ -3,6 +3,7 @@
 use super::Served;
 use crate::common::root;
 use crate::over_http::{ask, get};
+use crate::over_wires::weir;
 use crate::wires::{Sender, ip, namespace, veth};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -19,8 +20,12 @@ fn served() -> Served {
 
 /// An answer with its head.
 fn whole(address: &str, request: &str) -> String {
+    whole_of(address, request.as_bytes())
+}
+
+fn whole_of(address: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).expect("connects");
-    stream.write_all(request.as_bytes()).expect("it reads");
+    stream.write_all(request).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer
@@ -84,10 +89,10 @@ fn packets_of_files_are_found_again() {
     assert_eq!(bytes, row["bytes"].as_u64().expect("a sum"));
     assert!(all.iter().all(|one| one["fields"]["ip.src"] == row["src"]), "{found}");
     assert_eq!((&found["source"], &found["gone"]), (&json!("captures"), &json!(false)));
-    let (_, found) = packets(&served, &json!({ "where": "udp and dport == 53", "limit": 3 }));
+    let (_, found) = packets(&served, &json!({ "where": "udp and dport == 53", "limit": 1 }));
     assert_eq!(
         (found["packets"].as_array().map(Vec::len), &found["more"]),
-        (Some(3), &json!(true))
+        (Some(1), &json!(true))
     );
     assert!(found["packets"][0]["fields"]["dns.qname"].is_string(), "{found}");
     assert_eq!(found["query"][0], "where udp and dport == 53");
@@ -213,8 +218,7 @@ fn packets_of_a_wire_are_found_in_the_ring() {
     let row = rows.last().expect("an event")["rows"][0].clone();
     let (status, of_row) = packets(&served, &json!({ "program": "page-flows", "row": row }));
     assert_eq!((status, of_row["query"].as_array().is_some()), (200, true), "{of_row}");
-    let said = served.end();
-    assert!(!said.contains("captured"), "{said}");
+    served.end();
 }
 
 /// Without a ring there is nothing to look for, and no program may keep packets by that of a page.
@@ -234,7 +238,126 @@ fn a_run_without_a_ring_says_so() {
     let text = "packets | summarize n = count() by ip.src every 1s | capture 1s by ip.src";
     let (status, refused) = api(&served, "POST", "programs", &json!({ "name": "a", "text": text }));
     assert_eq!(status, 409, "{refused}");
+    let said = served.end();
+    assert!(!said.contains("captured"), "{said}");
+}
+
+/// A POST of bytes to a path, which says that it has `len` bytes.
+fn send_of(served: &Served, path: &str, bytes: &[u8], len: usize) -> (u16, Value) {
+    let (address, token) = (served.address(), served.token());
+    let head = format!(
+        "POST /api/v1/{path} HTTP/1.1\r\nHost: {address}\r\n{token}Content-Length: {len}\r\n\r\n"
+    );
+    let answer = whole_of(address, &[head.as_bytes(), bytes].concat());
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+fn send(served: &Served, path: &str, bytes: &[u8]) -> (u16, Value) {
+    send_of(served, path, bytes, bytes.len())
+}
+
+/// Queries run over captures of the folder and over those that were sent, and give what `weir run`
+/// gives; nothing else can be read, and nothing is left.
+#[test]
+fn queries_over_other_captures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("captures/deep")).expect("folders");
+    std::fs::copy(mixed(), at("captures/deep/mixed.pcap")).expect("copies");
+    std::fs::copy(mixed(), at("outside.pcap")).expect("copies");
+    std::os::unix::fs::symlink("../outside.pcap", at("captures/link.pcap")).expect("links");
+    let captures = at("captures").display().to_string();
+    let served = Served::start(&["serve", "--http", "0", "-r", &mixed(), "--captures", &captures]);
+    let text = "packets | summarize n = count() by ip.src | top 3 by n";
+    let query = |capture: &str, text: &str| {
+        let body = json!({ "capture": capture, "text": text });
+        api(&served, "POST", "captures/query", &body)
+    };
+    let (status, list) = api(&served, "GET", "captures", &Value::Null);
+    assert_eq!((status, list["files"].as_array().map(Vec::len)), (200, Some(1)), "{list}");
+    let file = list["files"][0]["capture"].as_str().expect("a name");
+    let (status, sent) =
+        send(&served, "captures?name=m.pcap", &std::fs::read(mixed()).expect("reads"));
+    assert_eq!((status, &sent["capture"]), (200, &json!("upload:1")), "{sent}");
+    let alone = weir(&["run", "-e", text, "-r", &mixed(), "-o", "json"]);
+    let lines = std::str::from_utf8(&alone.stdout).expect("text").lines();
+    let expected: Vec<Value> = lines.map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    for capture in [file, "upload:1", "upload:1"] {
+        let (status, found) = query(capture, text);
+        assert_eq!((status, &found["rows"]), (200, &json!(expected)), "{found}");
+        let said = found["said"].as_str().expect("text");
+        assert!(said.contains("received   336 packets"), "{said}");
+        assert_eq!(found["outputs"][0]["columns"][1]["name"], "n");
+    }
+    for (capture, text, status) in [
+        ("file:link.pcap", "packets", 404),
+        ("file:../outside.pcap", "packets", 404),
+        ("file:/etc/passwd", "packets", 404),
+        ("upload:2", "packets", 404),
+        ("nonsense", "packets", 404),
+        (file, "packets | wher", 422),
+        (file, "packets | pass", 422),
+        (file, "packets | forward \"x.pcap\"", 422),
+        (file, "packets | where ip.src in file \"/etc/hosts\"", 422),
+        (file, "packets | summarize n = count() by ip.src | capture 1s by ip.src", 422),
+    ] {
+        assert_eq!(query(capture, text).0, status, "{capture} {text}");
+    }
+    // It is refused by its length alone.
+    assert_eq!(send_of(&served, "captures?name=x", &[], (16 << 20) + 1).0, 413);
+    assert_eq!(send(&served, "captures?name=x", &[]).0, 400);
+    let (status, _) = send(&served, "captures?name=garbage.pcap", b"this is no capture");
+    assert_eq!(status, 200);
+    let (status, garbage) = query("upload:2", text);
+    assert_eq!((status, &garbage["failed"]), (200, &json!(true)), "{garbage}");
+    for _ in 2..8 {
+        assert_eq!(send(&served, "captures?name=x", b"x").0, 200);
+    }
+    assert_eq!(send(&served, "captures?name=x", b"x").0, 409);
+    assert_eq!(api(&served, "DELETE", "captures?name=upload:1", &Value::Null).0, 200);
+    assert_eq!(query("upload:1", text).0, 404);
+    // Without the token nothing of it.
+    let address = served.address();
+    for path in ["/api/v1/captures", "/api/v1/captures/query"] {
+        assert_eq!(get(address, path, "").0, 401);
+    }
     served.end();
+    assert!(!at("x.pcap").exists());
+}
+
+/// The process that keeps captures goes with the run, also where that was killed.
+#[test]
+fn what_keeps_captures_goes_with_the_run() {
+    let mut served = served();
+    let run = served.run.child.id();
+    let keeper = || {
+        let all = std::fs::read_dir("/proc").expect("Linux").flatten();
+        let of_run = |entry: &std::fs::DirEntry| {
+            let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+            status
+                .lines()
+                .any(|l| l.strip_prefix("PPid:").is_some_and(|p| p.trim() == run.to_string()))
+        };
+        all.filter(of_run).map(|entry| entry.path()).next()
+    };
+    let place = keeper().expect("a process");
+    let line = std::fs::read_to_string(place.join("cmdline")).expect("there");
+    assert!(line.contains("keep-captures"), "{line}");
+    served.run.child.kill().expect("kills");
+    served.run.child.wait().expect("ends");
+    let is_there = || {
+        let line = std::fs::read_to_string(place.join("cmdline")).unwrap_or_default();
+        line.contains("keep-captures")
+    };
+    for _ in 0..100 {
+        if !is_there() {
+            return;
+        }
+        crate::wires::pause();
+    }
+    panic!("the process is still there");
 }
 
 /// What goes through the stages of each program adds up to the packets of the capture.

@@ -12,7 +12,7 @@ use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
 use crate::{cmd, delivery, group, metrics, output, plot, records, suppress};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::outlets::Outlets;
@@ -40,12 +40,15 @@ pub(crate) struct Job {
 }
 
 /// Whom a run is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shows {
     /// Readers of its rows.
     Rows,
     /// People in front of its page, who stay when packets end.
-    Page,
+    Page {
+        /// The folder below which captures are that they may ask queries of.
+        captures: Option<PathBuf>,
+    },
 }
 
 /// Runs `weir run`.
@@ -83,8 +86,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     else {
         return Ok(Status::Usage);
     };
-    records::check(&options, &program, !filter.is_empty())?;
-    let words = filter.clone();
+    records::check(&options, &program, !words.is_empty())?;
     let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
     check_packet_outputs(&program, &options)?;
     check_kafka(&program, topic.as_ref(), &options)?;
@@ -108,16 +110,17 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         true => programs.site().for_later_programs()?,
         false => SiteParams::default(),
     };
-    let serves = (shows == Shows::Page).then(|| Serving::new(&program, &options));
+    let serves = serving(&shows, &program, &options);
     let phase = phase(&options, &words, serves.as_ref());
     if options.partitions.run.is_none() {
         opening::say_plan(&program, &functions, &options, term);
     }
+    let alone = programs.sources().first().map(|source| source.program.clone());
     let run = Run {
         phase,
         serves,
         program,
-        alone: programs.sources().first().map(|s| s.program.clone()).unwrap_or_default(),
+        alone: alone.unwrap_or_default(),
         running,
         functions,
         filter,
@@ -181,6 +184,14 @@ fn check_kafka(
         None => options.partitions.check()?,
     }
     carriers::check(options)
+}
+
+/// How the page is served, if the run is there for one.
+fn serving(shows: &Shows, program: &Program, options: &RunOptions) -> Option<Serving> {
+    match shows {
+        Shows::Page { captures } => Some(Serving::new(program, options, captures.clone())),
+        Shows::Rows => None,
+    }
 }
 
 /// The capture filter, if it and the options go together.

@@ -1,6 +1,7 @@
 //! How a run serves its page, which follows from its options.
 
 use crate::args::RunOptions;
+use std::path::PathBuf;
 use std::sync::Arc;
 use weir_control::Passes;
 use weir_plan::Program;
@@ -12,12 +13,18 @@ pub(crate) struct Serving {
     pub(crate) reads_again: bool,
     /// The passes over them.
     pub(super) passes: Arc<Passes>,
+    /// The folder below which captures are that clients may ask queries of.
+    pub(super) captures: Option<PathBuf>,
 }
 
 impl Serving {
     /// How a run of this program serves its page. Packets can be read again from plain files only,
     /// and where nothing else comes of them than rows for the page.
-    pub(crate) fn new(program: &Program, options: &RunOptions) -> Serving {
+    pub(crate) fn new(
+        program: &Program,
+        options: &RunOptions,
+        captures: Option<PathBuf>,
+    ) -> Serving {
         let reads_again = options.live.interface.is_empty()
             && !options.read.iter().any(|name| is_stream(name))
             && options.rows.out_dir.is_none()
@@ -25,7 +32,7 @@ impl Serving {
             && options.lookback.ring.unwrap_or(0) == 0
             && program.outlets().is_empty()
             && program.captures().next().is_none();
-        Serving { reads_again, passes: Arc::default() }
+        Serving { reads_again, passes: Arc::default(), captures }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::metrics;
 use crate::observe::Observer as _;
 use crate::packets::{self, Earlier, ReadAgain};
 use crate::page;
+use crate::shelf::Shelf;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
@@ -14,8 +15,11 @@ use weir_capture::lookback::HeldFrames;
 use weir_control::Answers;
 use weir_deliver::{Courier, WhenFull};
 use weir_engine::rows::{Output, Sink};
-use weir_http::{Api, HttpSocket, Keeping, Page, RowFeed};
+use weir_http::{Api, AskShelf, HttpSocket, Keeping, Page, RowFeed};
 use weir_sink::RowOptions;
+
+/// What the API is made of: what answers, packets that are kept, and captures beside the run.
+type ForApi = (Option<Arc<Answers>>, Option<HeldFrames>, Option<Arc<Shelf>>);
 
 impl Run<'_> {
     /// Delivers alerts from now on, if there are receivers. The result hands them over on their way
@@ -39,7 +43,7 @@ impl Run<'_> {
         &self,
         http: HttpSocket,
         stats: &Stats,
-        (answers, held): (Option<Arc<Answers>>, Option<HeldFrames>),
+        (answers, held, shelf): ForApi,
         (sink, options): (Box<dyn Sink>, RowOptions),
     ) -> anyhow::Result<Box<dyn Sink>> {
         let is_api = self.options.http.http.is_some();
@@ -53,7 +57,8 @@ impl Run<'_> {
             let earlier = self.earlier(held);
             let packets = earlier.map(|earlier| packets::finder(earlier, Arc::clone(&answers)));
             let lookups = page::lookups(self.phase.clone(), (stats, &answers));
-            Api { answers, rows, lookups, packets }
+            let shelf = shelf.map(|shelf| Box::new(move |asked| shelf.answer(asked)) as AskShelf);
+            Api { answers, rows, lookups, packets, shelf }
         });
         let has_page = page.is_some();
         let exports = Exports::default();

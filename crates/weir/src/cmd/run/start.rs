@@ -14,6 +14,7 @@ use crate::partitions::outlets::PacketOutlets;
 use crate::partitions::told::{Telling, Told};
 use crate::plot::PlotFile;
 use crate::progress::Progress;
+use crate::shelf::Shelf;
 use crate::stats::Stats;
 use crate::tables::KernelTables;
 use crate::user::user_ids;
@@ -50,6 +51,8 @@ struct Opened {
     server: Option<Server>,
     /// The socket of `--metrics`.
     http: Option<HttpSocket>,
+    /// Keeps captures for clients of the page.
+    shelf: Option<Arc<Shelf>>,
     /// What hands alerts to the process that delivers them.
     courier: Option<Courier>,
     stats: Stats,
@@ -67,6 +70,8 @@ struct Clients {
     answers: Option<Arc<Answers>>,
     /// The packets that are kept.
     held: Option<HeldFrames>,
+    /// Captures that are kept beside the run.
+    shelf: Option<Arc<Shelf>>,
 }
 
 impl Run<'_> {
@@ -80,6 +85,11 @@ impl Run<'_> {
         let stats = Stats::new(self.term);
         let targets = std::mem::take(&mut self.targets);
         let courier = delivery::start(targets, &self.options.rows.deliver, &self.options.confine)?;
+        let keeps = self
+            .serves
+            .as_ref()
+            .map(|serves| Shelf::start(serves.captures.as_deref(), &self.options.confine));
+        let shelf = keeps.transpose()?;
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let http = self.options.http.listen()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
@@ -135,6 +145,7 @@ impl Run<'_> {
             made,
             server,
             http,
+            shelf,
             courier,
             stats,
             kernel,
@@ -199,7 +210,7 @@ impl Run<'_> {
             }
         };
         let sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
-        let clients = Clients { http, answers, held: source.held() };
+        let clients = Clients { http, answers, held: source.held(), shelf: opened.shelf };
         let mut sink = self.show_to_others(clients, &stats, plot.as_ref(), (sink, table))?;
         if let Some(asking) = source.asking() {
             sink = lookback::Asks::new(asking).on_the_way(sink);
@@ -239,7 +250,7 @@ impl Run<'_> {
     /// The sink for rows that clients over HTTP and a picture are shown, too.
     fn show_to_others(
         &self,
-        Clients { http, answers, held }: Clients,
+        Clients { http, answers, held, shelf }: Clients,
         stats: &Stats,
         plot: Option<&PlotFile>,
         (mut sink, table): (Box<dyn Sink>, RowOptions),
@@ -248,7 +259,7 @@ impl Run<'_> {
             self.fit_windows(answers)?;
         }
         if let Some(http) = http {
-            sink = self.serve_http(http, stats, (answers, held), (sink, table))?;
+            sink = self.serve_http(http, stats, (answers, held, shelf), (sink, table))?;
         }
         Ok(match plot {
             Some(plot) => plot.watch(sink),

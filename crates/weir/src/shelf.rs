@@ -1,0 +1,185 @@
+//! Captures that clients may ask queries of beside the run: those below a folder of `--captures`,
+//! and those that clients sent.
+//!
+//! A process of its own keeps them, which the run starts before it gives anything up
+//! (`cmd/shelf.rs`): a run can open no file and start no process later. It sees no packet either:
+//! for each query it starts a `weir run`, which confines itself as every run does, and gets the
+//! open file as its standard input. Questions and answers are a line of JSON each, and bytes.
+
+use crate::args::ConfineArgs;
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use std::io::{self, BufRead, BufReader, Read as _, Write};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
+use weir_http::{ShelfAnswer, ShelfQuestion, ShelfRefusal};
+
+/// The command that starts the process.
+const COMMAND: &str = "keep-captures";
+
+/// Bytes of a line.
+const LINE_MAX: u64 = 1 << 20;
+
+/// Bytes that follow a line.
+pub(crate) const BYTES_MAX: u64 = 32 << 20;
+
+/// How long a client waits for another one's question.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the process, one question at a time.
+pub(crate) struct Shelf(Mutex<ShelfProcess>);
+
+struct ShelfProcess {
+    _child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+/// This program, by its name; where the file was replaced, it has none any more.
+pub(crate) fn own_command() -> Command {
+    let own = std::env::current_exe().ok().filter(|path| path.exists());
+    let mut command = Command::new(own.unwrap_or_else(|| PathBuf::from("/proc/self/exe")));
+    command.arg0("weir");
+    command
+}
+
+/// Writes a line, and the bytes that go with it.
+pub(crate) fn write_message(to: &mut dyn Write, head: &Value, bytes: &[u8]) -> io::Result<()> {
+    let mut head = head.clone();
+    head["bytes"] = bytes.len().into();
+    to.write_all(format!("{head}\n").as_bytes())?;
+    to.write_all(bytes)?;
+    to.flush()
+}
+
+/// Reads a line, and the bytes that go with it; `None` at the end.
+pub(crate) fn read_message(from: &mut dyn BufRead) -> io::Result<Option<(Value, Vec<u8>)>> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    let mut line = Vec::new();
+    if from.take(LINE_MAX).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    let head: Value = serde_json::from_slice(&line)?;
+    let len = head["bytes"].as_u64().filter(|len| *len <= BYTES_MAX);
+    let len = len.ok_or_else(|| wrong("a message without its length"))?;
+    let mut bytes = Vec::new();
+    if from.take(len).read_to_end(&mut bytes)? as u64 != len {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some((head, bytes)))
+}
+
+impl Shelf {
+    /// Starts the process, before there are threads.
+    ///
+    /// # Errors
+    /// If it can't be started, or the folder can't be read.
+    pub(crate) fn start(
+        folder: Option<&Path>,
+        confine: &ConfineArgs,
+    ) -> anyhow::Result<Arc<Shelf>> {
+        let mut command = own_command();
+        command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("the process that keeps captures")?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (input, output) = pipes.context("the process that keeps captures has no pipes")?;
+        let output = BufReader::new(output);
+        let mut process = ShelfProcess { _child: child, input, output };
+        let setup = json!({
+            "folder": folder,
+            "user": confine.relinquish_privileges,
+            "confines": !confine.no_sandbox,
+        });
+        let (answer, _) = process.ask(&setup, &[]).context("the process that keeps captures")?;
+        match answer["error"].as_str() {
+            Some(why) => Err(crate::exit::usage(format!("--captures: {why}"))),
+            None => Ok(Arc::new(Shelf(Mutex::new(process)))),
+        }
+    }
+
+    /// Answers clients.
+    pub(crate) fn answer(&self, question: ShelfQuestion) -> Result<ShelfAnswer, ShelfRefusal> {
+        let (head, bytes) = match question {
+            ShelfQuestion::List => (json!({ "do": "list" }), Vec::new()),
+            ShelfQuestion::Add { title, bytes } => (json!({ "do": "add", "title": title }), bytes),
+            ShelfQuestion::Remove { capture } => {
+                (json!({ "do": "remove", "capture": capture }), Vec::new())
+            }
+            ShelfQuestion::Query { capture, text, params } => (
+                json!({ "do": "query", "capture": capture, "text": text, "params": params }),
+                Vec::new(),
+            ),
+        };
+        let Some(mut process) = self.lock() else {
+            let reason = "another client asks a query of a capture; try again".to_owned();
+            return Err(ShelfRefusal::Busy(reason));
+        };
+        let (mut head, rows) = process.ask(&head, &bytes).map_err(|e| {
+            ShelfRefusal::Busy(format!("the process that keeps captures has ended: {e}"))
+        })?;
+        drop(process);
+        if let Some(reason) = head["error"].as_str() {
+            let (reason, text) = (reason.to_owned(), head["text"].as_str().unwrap_or_default());
+            return Err(match head["kind"].as_str() {
+                Some("missing") => ShelfRefusal::Missing(reason),
+                Some("full") => ShelfRefusal::Full(reason),
+                _ => ShelfRefusal::Wrong(reason, text.to_owned()),
+            });
+        }
+        if let Some(all) = head.as_object_mut() {
+            all.remove("bytes");
+        }
+        Ok(ShelfAnswer { head, rows })
+    }
+
+    /// The process, unless others ask for long.
+    fn lock(&self) -> Option<MutexGuard<'_, ShelfProcess>> {
+        const STEP: Duration = Duration::from_millis(10);
+        for _ in 0..PATIENCE.as_millis() / STEP.as_millis() {
+            match self.0.try_lock() {
+                Ok(process) => return Some(process),
+                Err(TryLockError::Poisoned(process)) => return Some(process.into_inner()),
+                Err(TryLockError::WouldBlock) => thread::park_timeout(STEP),
+            }
+        }
+        None
+    }
+}
+
+impl ShelfProcess {
+    fn ask(&mut self, head: &Value, bytes: &[u8]) -> io::Result<(Value, Vec<u8>)> {
+        write_message(&mut self.input, head, bytes)?;
+        read_message(&mut self.output)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_whole_or_not_at_all() {
+        let mut bytes = Vec::new();
+        write_message(&mut bytes, &json!({ "do": "add" }), b"a\nb").expect("in memory");
+        write_message(&mut bytes, &json!({ "do": "list" }), b"").expect("in memory");
+        let mut from = &bytes[..];
+        let (head, rest) = read_message(&mut from).expect("reads").expect("one");
+        assert_eq!((head["do"].as_str(), rest), (Some("add"), b"a\nb".to_vec()));
+        assert_eq!(read_message(&mut from).expect("reads").expect("two").0["do"], "list");
+        assert!(read_message(&mut from).expect("reads").is_none());
+        for cut in 1..bytes.len() {
+            let mut from = &bytes[..cut];
+            while let Ok(Some((head, _))) = read_message(&mut from) {
+                assert!(head["do"].is_string());
+            }
+        }
+        for wrong in ["{}\n", "[]\n", "{\"bytes\":-1}\n", "{\"bytes\":99999999999}\n", "x\n", "\n"]
+        {
+            assert!(read_message(&mut wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
