@@ -32,10 +32,15 @@ pub struct Collector {
     exporters: Vec<Exporter>,
     /// Templates of all sessions.
     templates: usize,
+    /// When what has expired was looked for last.
+    looked: i64,
     held: Held,
     sampled: Sampled,
     counts: Counts,
 }
+
+/// How often it is looked for what has expired, at most.
+const LOOK_NS: i64 = 10 * 1_000_000_000;
 
 /// The header of a datagram.
 enum Header {
@@ -91,6 +96,7 @@ impl Collector {
             sessions: BTreeMap::new(),
             exporters: Vec::new(),
             templates: 0,
+            looked: i64::MIN,
             held: Held::default(),
             sampled: Sampled::new(),
             counts: Counts::default(),
@@ -178,6 +184,12 @@ impl Collector {
 
     /// Forgets templates that were not sent again, and exporters that are silent.
     fn forget(&mut self, now: i64) {
+        // To look costs as much as there is; a flood of templates or exporters does not make it
+        // look each time.
+        if now.saturating_sub(self.looked) < LOOK_NS {
+            return;
+        }
+        self.looked = now;
         self.sessions.retain(|_, session| !session.is_over(now));
         self.templates = 0;
         for session in self.sessions.values_mut() {

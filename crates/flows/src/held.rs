@@ -3,26 +3,35 @@
 use crate::limits::{HELD_BYTES_MAX, HELD_NS};
 use crate::reading::Export;
 use crate::session::SessionKey;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A data set without a template.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    key: SessionKey,
-    template: u16,
+    /// Its number among all that ever waited.
+    number: u64,
     pub(crate) export: Export,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// All of them, in the order in which they came.
+/// For which template a set waits.
+type Wanted = (SessionKey, u16);
+
+/// All of them. Neither a set nor a template costs more the more sets wait.
 #[derive(Default, Debug)]
 pub(crate) struct Held {
-    sets: VecDeque<Waiting>,
+    sets: BTreeMap<Wanted, VecDeque<Waiting>>,
+    /// In the order in which they came; some may have found their template.
+    order: VecDeque<(u64, Wanted)>,
+    /// How many wait, ...
+    len: usize,
+    /// ... and their bytes.
     bytes: usize,
+    next: u64,
 }
 
 /// What a set takes beside its bytes.
-const HEAD: usize = size_of::<Waiting>();
+const HEAD: usize = size_of::<Waiting>() + size_of::<(u64, Wanted)>() + size_of::<Wanted>();
 
 impl Held {
     /// Holds a set; returns how many were given up for it.
@@ -37,11 +46,15 @@ impl Held {
         if set.len() + HEAD > HELD_BYTES_MAX {
             return given_up + 1;
         }
+        let (number, wanted) = (self.next, (key, template));
+        self.next += 1;
+        self.len += 1;
         self.bytes += set.len() + HEAD;
-        self.sets.push_back(Waiting { key, template, export, bytes: set.to_vec() });
+        let waiting = Waiting { number, export, bytes: set.to_vec() };
+        self.sets.entry(wanted).or_default().push_back(waiting);
+        self.order.push_back((number, wanted));
         while self.bytes > HELD_BYTES_MAX {
-            self.drop_first();
-            given_up += 1;
+            given_up += u64::from(self.drop_first());
         }
         given_up
     }
@@ -49,35 +62,54 @@ impl Held {
     /// Gives up those that waited too long; returns how many.
     fn expire(&mut self, now: i64) -> u64 {
         let mut given_up = 0;
-        while self.sets.front().is_some_and(|set| now.saturating_sub(set.export.received) > HELD_NS)
-        {
-            self.drop_first();
-            given_up += 1;
+        while let Some((number, wanted)) = self.order.front() {
+            let first = self.sets.get(wanted).and_then(VecDeque::front);
+            let waits = |set: &Waiting| now.saturating_sub(set.export.received) <= HELD_NS;
+            if first.is_some_and(|set| set.number == *number && waits(set)) {
+                break;
+            }
+            given_up += u64::from(self.drop_first());
         }
         given_up
     }
 
-    fn drop_first(&mut self) {
-        if let Some(set) = self.sets.pop_front() {
-            self.bytes -= set.bytes.len() + HEAD;
+    /// Drops the oldest entry; whether a set of it still waited.
+    fn drop_first(&mut self) -> bool {
+        let Some((number, wanted)) = self.order.pop_front() else { return false };
+        let Some(sets) = self.sets.get_mut(&wanted) else { return false };
+        if sets.front().is_none_or(|set| set.number != number) {
+            return false;
         }
+        let Some(set) = sets.pop_front() else { return false };
+        self.len -= 1;
+        self.bytes -= set.bytes.len() + HEAD;
+        if sets.is_empty() {
+            self.sets.remove(&wanted);
+        }
+        true
     }
 
     /// Takes those that wait for this template, in order.
-    pub(crate) fn take(&mut self, key: &SessionKey, template: u16) -> Vec<Waiting> {
-        let is_it = |set: &Waiting| set.key == *key && set.template == template;
-        if !self.sets.iter().any(is_it) {
-            return Vec::new();
-        }
-        let all = std::mem::take(&mut self.sets);
-        let (taken, kept): (VecDeque<_>, VecDeque<_>) = all.into_iter().partition(is_it);
+    pub(crate) fn take(&mut self, key: &SessionKey, template: u16) -> VecDeque<Waiting> {
+        let Some(taken) = self.sets.remove(&(*key, template)) else { return VecDeque::new() };
+        self.len -= taken.len();
         self.bytes -= taken.iter().map(|set| set.bytes.len() + HEAD).sum::<usize>();
-        self.sets = kept;
-        taken.into()
+        // Entries whose sets have gone are dropped now and then, so that they stay few.
+        if self.order.len() > 2 * self.len + ORDER_SLACK {
+            let sets = &self.sets;
+            self.order.retain(|(number, wanted)| {
+                let first = sets.get(wanted).and_then(VecDeque::front);
+                first.is_some_and(|set| set.number <= *number)
+            });
+        }
+        taken
     }
 
     /// How many wait.
     pub(crate) fn len(&self) -> u64 {
-        self.sets.len() as u64
+        self.len as u64
     }
 }
+
+/// Entries whose sets have gone that are no matter.
+const ORDER_SLACK: usize = 1024;

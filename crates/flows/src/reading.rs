@@ -113,7 +113,10 @@ impl Reading<'_> {
             *self.templates -= 1;
         }
         let Some(template) = found.filter(|template| !is_over(template)) else {
-            self.counts.untemplated += self.held.add(self.key, number, self.export, set);
+            // Some exporters fill datagrams by sets without a byte.
+            if !set.is_empty() {
+                self.counts.untemplated += self.held.add(self.key, number, self.export, set);
+            }
             return None;
         };
         let units = data::read(self, &template, set);

@@ -136,7 +136,7 @@ fn the_language_works_on_records() {
             "let all = flows | where dport == 53\n\
              let a = all | where export == \"ipfix\" | summarize n = count() by ip.src, dport\n\
              let b = all | where export == \"netflow9\" | summarize m = count() by ip.src, dport\n\
-             a | join b on ip.src, dport | where dport == 53",
+             a | join b by ip.src, dport",
             "ip.src,dport,n,m\n192.0.2.1,53,5,6",
         ),
         (
@@ -202,7 +202,8 @@ fn rows_are_those_of_the_naive_model() {
         for lateness_ns in [0, 5_000_000_000, 60_000_000_000] {
             let expected = naive::run(&program, &functions, &mut source(lateness_ns), &rules);
             late += expected.ledger.late;
-            assert!(!expected.rows.is_empty());
+            // Without any lateness all records come after a window of a second.
+            assert!(!expected.rows.is_empty() || lateness_ns == 0, "{text}");
             for workers in [1, 2, 4] {
                 let (mut sink, mut source) = (Collect::default(), source(lateness_ns));
                 let options = Options { workers, lateness_ns: 0, ..Options::default() };
@@ -221,7 +222,7 @@ fn rows_are_those_of_the_naive_model() {
 /// What the ledger tells: an IPFIX message is missing, and records came after their window.
 #[test]
 fn losses_are_counted_by_exporter() {
-    let query = "flows | summarize n = count() every 5s";
+    let query = "flows | summarize n = count() every 1s";
     let output = weir(&["run", "-e", query, "-r", CAPTURE, "-o", "csv", "--lateness", "0s"]);
     let text = said(&output);
     for line in [
@@ -344,11 +345,11 @@ fn softflowd_exports_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     for (version, export) in [("5", "netflow5"), ("9", "netflow9"), ("10", "ipfix")] {
         let receiver = Receiver::start(query, "netflow", &[]);
-        let control = folder.path().join(format!("control{version}"));
         let mut command = Command::new("softflowd");
-        command.args(["-d", "-v", version, "-n", &receiver.to(), "-r", capture, "-c"]);
-        command.arg(&control).arg("-p").arg(folder.path().join("pid"));
-        command.args(["ip and not (ip[6:2] & 0x3fff != 0)"]).current_dir(root());
+        // With a socket for control it may wait there for somebody.
+        command.args(["-d", "-v", version, "-n", &receiver.to(), "-r", capture, "-c", "none"]);
+        command.arg("-p").arg(folder.path().join("pid"));
+        command.arg("ip and not (ip[6:2] & 0x3fff != 0)").current_dir(root());
         let Ok(output) = command.output() else {
             return skip("flow_records::softflowd", "there is no softflowd (apt-get install)");
         };

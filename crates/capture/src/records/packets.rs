@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::fields::FieldId;
+use weir_packet::limits::BATCH;
 use weir_packet::read::{Transport, Transports, read_field};
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_packet::walk::{Layers, classify};
@@ -20,6 +21,8 @@ const BATCHES_LOOKED_AT: usize = 64;
 pub struct RecordPackets<S> {
     inner: S,
     packets: FrameBatch,
+    /// The next of them to look at.
+    next: usize,
     layers: Layers,
     source: Column,
     batches: RecordBatches,
@@ -32,6 +35,7 @@ impl<S: Source> RecordPackets<S> {
         RecordPackets {
             inner,
             packets: FrameBatch::new(),
+            next: 0,
             layers: Layers::new(),
             source: Column::new(Repr::Pair),
             batches: RecordBatches::new(report.clone(), lateness_ns),
@@ -39,30 +43,43 @@ impl<S: Source> RecordPackets<S> {
         }
     }
 
-    /// Reads the datagrams of the batch at hand.
-    fn read(&mut self) {
+    /// Whether all packets of the batch at hand are read.
+    fn is_read(&self) -> bool {
+        self.next >= self.packets.len()
+    }
+
+    /// Takes the next batch of packets; whether there was one.
+    fn take_packets(&mut self) -> Result<bool, SourceError> {
+        self.next = 0;
+        if !self.inner.fill(&mut self.packets)? {
+            self.packets.clear();
+            return Ok(false);
+        }
         let packets = &self.packets;
         classify(packets, &mut self.layers);
-        read_field(
-            FieldId::named("ip.src"),
-            packets,
-            &self.layers,
-            Bits::first(packets.len()),
-            &mut self.source,
-        );
+        let (ip_src, all) = (FieldId::named("ip.src"), Bits::first(packets.len()));
+        read_field(ip_src, packets, &self.layers, all, &mut self.source);
+        Ok(true)
+    }
+
+    /// Reads datagrams of the batch at hand until there are records for a batch: one datagram may
+    /// have tens of thousands.
+    fn read(&mut self) {
+        let packets = &self.packets;
         let transports = Transports::new(packets, &self.layers);
         let mut others = 0;
-        for i in 0..packets.len() {
-            let Some(Transport::Udp(udp)) = transports.of(i) else {
-                others += 1;
-                continue;
-            };
-            if !PORTS.contains(&udp.dport()) || !self.source.present.has(i) {
-                others += 1;
-                continue;
+        while self.next < packets.len() && self.batches.len() < BATCH {
+            let i = self.next;
+            self.next += 1;
+            let of_exporter = |dport: u16| PORTS.contains(&dport) && self.source.present.has(i);
+            match transports.of(i) {
+                Some(Transport::Udp(udp)) if of_exporter(udp.dport()) => {
+                    let address = Ipv6Addr::from_bits(self.source.raw(i));
+                    let from = (IpAddr::V6(address).to_canonical(), udp.sport());
+                    self.batches.take(from, packets.ts()[i], udp.payload());
+                }
+                _ => others += 1,
             }
-            let address = IpAddr::V6(Ipv6Addr::from_bits(self.source.raw(i))).to_canonical();
-            self.batches.take((address, udp.sport()), packets.ts()[i], udp.payload());
         }
         self.report.add_others(others);
     }
@@ -76,12 +93,12 @@ impl<S: Source> Source for RecordPackets<S> {
             if !self.batches.is_empty() {
                 break;
             }
-            if !self.inner.fill(&mut self.packets)? {
+            if self.is_read() && !self.take_packets()? {
                 return Ok(false);
             }
             self.read();
             // A wire says what time it is, where no packet does.
-            if let Some(reached) = self.packets.reached() {
+            if let Some(reached) = self.packets.reached().filter(|_| self.is_read()) {
                 self.batches.reach(reached);
             }
         }
@@ -92,7 +109,7 @@ impl<S: Source> Source for RecordPackets<S> {
     }
 
     fn is_ready(&mut self) -> bool {
-        !self.batches.is_empty() || self.inner.is_ready()
+        !self.batches.is_empty() || !self.is_read() || self.inner.is_ready()
     }
 
     fn account(&self) -> Account {

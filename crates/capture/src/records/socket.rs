@@ -162,7 +162,8 @@ impl RecordSockets {
     fn next(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
         let waited = Stopwatch::start();
         loop {
-            let received = self.batches.len() < BATCH && self.receive()?;
+            // Under load records would pile up, were others received before all are handed out.
+            let received = self.batches.is_empty() && self.receive()?;
             if !self.batches.is_empty() {
                 self.count_drops(false);
                 self.batches.lend(batch);
