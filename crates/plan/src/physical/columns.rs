@@ -62,7 +62,7 @@ mod tests {
         let schema = stages.iter().fold(Schema::default(), |s, stage| stage.output(&s));
         let pipeline =
             Pipeline { name: None, input: Input::Packets, stages, schema, printed: true };
-        let plan = Physical::new(&Program { pipelines: vec![pipeline] }, &[]);
+        let plan = Physical::new(&Program { pipelines: vec![pipeline], ..Program::default() }, &[]);
         let level = plan.level(LevelKind::Worker).expect("packets are taken there");
         let read = columns_read(&level.fragments[0].nodes[1..]);
         assert_eq!(read, expected.map(|at| at.iter().copied().collect()));

@@ -86,12 +86,8 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     else {
         return Ok(Status::Usage);
     };
-    records::check(&options, &program, !words.is_empty())?;
     let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
-    check_packet_outputs(&program, &options)?;
-    check_kafka(&program, topic.as_ref(), &options)?;
-    plot::check(&program, &options)?;
-    metrics::check_exports(&Output::of(&program)).map_err(usage)?;
+    check_together(&program, &options, topic.as_ref(), &words)?;
     let suppressions = suppress::read(&options.rows.suppress)?;
     let alone_known = (!options.takes_programs()).then_some(&program);
     let targets = delivery::targets(&options.rows.deliver, alone_known)?;
@@ -170,6 +166,20 @@ fn take_topic(options: &mut RunOptions) -> anyhow::Result<Option<KafkaTopic>> {
         options.live.interface.clear();
     }
     Ok(topic)
+}
+
+/// Refuses what of a program, options and the capture filter does not go together.
+fn check_together(
+    program: &Program,
+    options: &RunOptions,
+    topic: Option<&KafkaTopic>,
+    filter: &str,
+) -> anyhow::Result<()> {
+    records::check(options, program, !filter.is_empty())?;
+    check_packet_outputs(program, options)?;
+    check_kafka(program, topic, options)?;
+    plot::check(program, options)?;
+    metrics::check_exports(&Output::of(program)).map_err(usage)
 }
 
 /// Refuses what can't go to Kafka, or come from `topic`.
