@@ -31,7 +31,7 @@ const OWN: &[(&str, &str)] = &[
     ("partitioner", "murmur2_random"),
 ];
 
-/// Produces records of packets from a pipe, each behind its partition and its length (u32 each,
+/// Produces records of packets from a pipe, each after its partition and its length (u32 each,
 /// little-endian). `ready` gets the number of partitions before anything is read. If the pipe ends
 /// without the end of the run, each partition is told that it was cut.
 ///
