@@ -2,15 +2,16 @@
 
 use crate::bytes::Bytes;
 use crate::counts::{Counts, Exporter, Fault};
+use crate::export::Export;
 use crate::held::Held;
 use crate::limits::{EXPORTERS_NAMED_MAX, SESSIONS_MAX, TEMPLATES_MAX, TIMEOUT_NS};
-use crate::reading::{Export, Reading};
+use crate::reading::Reading;
 use crate::session::{Session, SessionKey};
 use crate::sflow::Sampled;
 use crate::{ipfix, netflow5, netflow9, sflow};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use weir_packet::record::{Protocol, Record};
+use weir_packet::record::{FlowRecord, Protocol};
 
 /// A datagram of an exporter.
 #[derive(Clone, Copy, Debug)]
@@ -43,24 +44,24 @@ pub struct Collector {
 const LOOK_NS: i64 = 10 * 1_000_000_000;
 
 /// The header of a datagram.
-enum Header {
-    Netflow5(netflow5::Header),
-    Netflow9(netflow9::Header),
-    Ipfix(ipfix::Header),
-    Sflow(sflow::Header),
+enum DatagramHeader {
+    Netflow5(netflow5::Netflow5Header),
+    Netflow9(netflow9::Netflow9Header),
+    Ipfix(ipfix::IpfixHeader),
+    Sflow(sflow::SflowHeader),
 }
 
-impl Header {
+impl DatagramHeader {
     /// Reads the version, and the header that it has.
-    fn read(bytes: &mut Bytes<'_>, received: i64) -> Result<Header, Fault> {
+    fn read(bytes: &mut Bytes<'_>, received: i64) -> Result<DatagramHeader, Fault> {
         let version = bytes.u16().ok_or(Fault::Short)?;
         let header = match version {
-            5 => netflow5::header(bytes, received).map(Header::Netflow5),
-            9 => netflow9::header(bytes, received).map(Header::Netflow9),
-            10 => ipfix::header(bytes, received).map(Header::Ipfix),
+            5 => netflow5::header(bytes, received).map(DatagramHeader::Netflow5),
+            9 => netflow9::header(bytes, received).map(DatagramHeader::Netflow9),
+            10 => ipfix::header(bytes, received).map(DatagramHeader::Ipfix),
             // The version of sFlow takes four bytes.
             0 => match bytes.u16().ok_or(Fault::Short)? {
-                5 => sflow::header(bytes, received).map(Header::Sflow),
+                5 => sflow::header(bytes, received).map(DatagramHeader::Sflow),
                 _ => return Err(Fault::Version),
             },
             _ => return Err(Fault::Version),
@@ -71,20 +72,20 @@ impl Header {
     fn key(&self, datagram: &Datagram<'_>) -> SessionKey {
         let Datagram { address, port, .. } = *datagram;
         let (protocol, domain, address) = match self {
-            Header::Netflow5(h) => (Protocol::Netflow5, h.engine.into(), address),
-            Header::Netflow9(h) => (Protocol::Netflow9, h.source, address),
-            Header::Ipfix(h) => (Protocol::Ipfix, h.domain, address),
-            Header::Sflow(h) => (Protocol::Sflow, h.sub_agent, h.agent),
+            DatagramHeader::Netflow5(h) => (Protocol::Netflow5, h.engine.into(), address),
+            DatagramHeader::Netflow9(h) => (Protocol::Netflow9, h.source, address),
+            DatagramHeader::Ipfix(h) => (Protocol::Ipfix, h.domain, address),
+            DatagramHeader::Sflow(h) => (Protocol::Sflow, h.sub_agent, h.agent),
         };
         SessionKey { address, port, protocol, domain }
     }
 
     fn export(&self) -> Export {
         match self {
-            Header::Netflow5(h) => h.export,
-            Header::Netflow9(h) => h.export,
-            Header::Ipfix(h) => h.export,
-            Header::Sflow(h) => h.export,
+            DatagramHeader::Netflow5(h) => h.export,
+            DatagramHeader::Netflow9(h) => h.export,
+            DatagramHeader::Ipfix(h) => h.export,
+            DatagramHeader::Sflow(h) => h.export,
         }
     }
 }
@@ -104,10 +105,10 @@ impl Collector {
     }
 
     /// Reads a datagram; `put` gets each record and its time, in nanoseconds since 1970.
-    pub fn read(&mut self, datagram: &Datagram<'_>, put: &mut dyn FnMut(&Record, i64)) {
+    pub fn read(&mut self, datagram: &Datagram<'_>, put: &mut dyn FnMut(&FlowRecord, i64)) {
         self.counts.datagrams += 1;
         let mut bytes = Bytes(datagram.payload);
-        let header = match Header::read(&mut bytes, datagram.received) {
+        let header = match DatagramHeader::read(&mut bytes, datagram.received) {
             Ok(header) => header,
             Err(fault) => return self.counts.fault(fault),
         };
@@ -129,10 +130,10 @@ impl Collector {
             put,
         };
         match &header {
-            Header::Netflow5(h) => netflow5::records(&mut reading, h, bytes),
-            Header::Netflow9(h) => netflow9::sets(&mut reading, h, bytes),
-            Header::Ipfix(h) => ipfix::sets(&mut reading, h, bytes),
-            Header::Sflow(h) => sflow::samples(&mut reading, h, bytes, &mut self.sampled),
+            DatagramHeader::Netflow5(h) => netflow5::records(&mut reading, h, bytes),
+            DatagramHeader::Netflow9(h) => netflow9::sets(&mut reading, h, bytes),
+            DatagramHeader::Ipfix(h) => ipfix::sets(&mut reading, h, bytes),
+            DatagramHeader::Sflow(h) => sflow::samples(&mut reading, h, bytes, &mut self.sampled),
         }
         if self.templates >= TEMPLATES_MAX {
             self.forget(datagram.received);

@@ -2,8 +2,8 @@
 //! as values of a record.
 
 use crate::bytes::unsigned;
-use crate::reading::Export;
-use weir_packet::record::{Record, Slot};
+use crate::export::Export;
+use weir_packet::record::{FlowRecord, Slot};
 
 /// The enterprise whose elements are IANA's, of the other direction (RFC 5103, section 6.1).
 const REVERSE: u32 = 29305;
@@ -16,7 +16,7 @@ const SECOND: i64 = 1_000_000_000;
 /// A record that is being filled, and what is known of it besides its slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Filling {
-    pub(crate) record: Record,
+    pub(crate) record: FlowRecord,
     /// Milliseconds of the exporter's uptime, or since its start.
     first_uptime: Option<u32>,
     last_uptime: Option<u32>,
@@ -40,7 +40,7 @@ pub(crate) struct Filling {
 impl Filling {
     pub(crate) fn new() -> Filling {
         Filling {
-            record: Record::EMPTY,
+            record: FlowRecord::EMPTY,
             first_uptime: None,
             last_uptime: None,
             started: None,
@@ -239,7 +239,7 @@ impl Filling {
     }
 
     /// The whole record, and its time.
-    pub(crate) fn finish(mut self, export: &Export) -> (Record, i64) {
+    pub(crate) fn finish(mut self, export: &Export) -> (FlowRecord, i64) {
         self.ports();
         if let Some(rate) = self.rate() {
             self.record.set(Slot::Sampling, rate);
@@ -267,10 +267,11 @@ impl Filling {
     /// Ports, where the protocol has any; ICMP has a type and a code in place of the destination's.
     fn ports(&mut self) {
         let protocol = self.record.get(Slot::IpProtocol);
-        if matches!(protocol, Some(1 | 58)) && self.record.get(Slot::Icmp).is_none() {
-            if let Some(both) = self.destination_port.filter(|n| n >> 16 == 0) {
-                self.record.set(Slot::Icmp, both);
-            }
+        if matches!(protocol, Some(1 | 58))
+            && self.record.get(Slot::Icmp).is_none()
+            && let Some(both) = self.destination_port.filter(|n| n >> 16 == 0)
+        {
+            self.record.set(Slot::Icmp, both);
         }
         // Without a protocol nothing says that these are no ports.
         if !protocol.is_none_or(has_ports) {
@@ -308,7 +309,7 @@ mod tests {
 
     const EXPORT: Export = Export { received: 9 * SECOND, sent: 8 * SECOND, uptime: Some(3000) };
 
-    fn filled(values: &[(u32, u16, &[u8])]) -> (Record, i64) {
+    fn filled(values: &[(u32, u16, &[u8])]) -> (FlowRecord, i64) {
         let mut filling = Filling::new();
         values.iter().for_each(|(enterprise, element, bytes)| {
             filling.value(*enterprise, *element, bytes, &EXPORT);
@@ -360,8 +361,9 @@ mod tests {
     #[test]
     fn ports_are_of_protocols_that_have_them() {
         let of = |protocol: u8| filled(&[(0, 4, &[protocol]), (0, 7, &[0, 9]), (0, 11, &[8, 0])]).0;
-        let seen =
-            |r: &Record| [Slot::SourcePort, Slot::DestinationPort, Slot::Icmp].map(|s| r.get(s));
+        let seen = |r: &FlowRecord| {
+            [Slot::SourcePort, Slot::DestinationPort, Slot::Icmp].map(|s| r.get(s))
+        };
         assert_eq!(seen(&of(6)), [Some(9), Some(2048), None]);
         assert_eq!(seen(&of(1)), [None, None, Some(2048)]);
         assert_eq!(seen(&of(47)), [None, None, None]);

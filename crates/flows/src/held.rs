@@ -1,7 +1,7 @@
 //! Data sets that came before their templates, and wait for them.
 
+use crate::export::Export;
 use crate::limits::{HELD_BYTES_MAX, HELD_NS};
-use crate::reading::Export;
 use crate::session::SessionKey;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,9 +2,10 @@
 
 use crate::bytes::Bytes;
 use crate::counts::Fault;
+use crate::export::Export;
 use crate::limits::LATE_RECORDS_MAX;
 use crate::netflow9::next_set;
-use crate::reading::{Export, Reading};
+use crate::reading::Reading;
 use crate::sequence::Numbered;
 use crate::template::{DATA_MIN, Form};
 
@@ -16,7 +17,7 @@ const HEADER: usize = 16;
 
 /// What stands before the sets, after the version.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header {
+pub(crate) struct IpfixHeader {
     /// Bytes of the message, with its header.
     len: u16,
     pub(crate) export: Export,
@@ -28,15 +29,15 @@ pub(crate) struct Header {
 }
 
 /// Reads the header of a message that came at this time.
-pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<Header> {
+pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<IpfixHeader> {
     let (len, seconds) = (bytes.u16()?, bytes.u32()?);
     let sent = i64::from(seconds) * 1_000_000_000;
     let export = Export { received, sent, uptime: None };
-    Some(Header { len, export, seconds, sequence: bytes.u32()?, domain: bytes.u32()? })
+    Some(IpfixHeader { len, export, seconds, sequence: bytes.u32()?, domain: bytes.u32()? })
 }
 
 /// Reads the sets.
-pub(crate) fn sets(reading: &mut Reading<'_>, header: &Header, bytes: Bytes<'_>) {
+pub(crate) fn sets(reading: &mut Reading<'_>, header: &IpfixHeader, bytes: Bytes<'_>) {
     let announced = usize::from(header.len).saturating_sub(HEADER);
     let mut sets = Bytes(bytes.0.get(..announced).unwrap_or(bytes.0));
     if announced > bytes.len() || usize::from(header.len) < HEADER {

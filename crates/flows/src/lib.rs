@@ -2,18 +2,20 @@
 //! (RFC 3954), NetFlow version 5, and sFlow version 5.
 //!
 //! A [`Collector`] takes one datagram after the other, with the address that it came from and the
-//! time when it came, and hands out a [`Record`](weir_packet::record::Record) for each flow record
-//! in it. It remembers templates, sampling rates and sequence numbers of each exporter, all of it
-//! bounded ([`limits`]). It makes no system call and reads no clock. Any bytes give an answer: what
-//! can't be read is counted under a named [`Fault`], and what was read before it stays good.
+//! time when it came, and hands out a [`FlowRecord`] for each flow record in it. It remembers
+//! templates, sampling rates and sequence numbers of each exporter, all of it bounded ([`limits`]).
+//! It makes no system call and reads no clock. Any bytes give an answer: what can't be read is
+//! counted under a named [`Fault`], and what was read before it stays good.
+//!
+//! [`FlowRecord`]: weir_packet::record::FlowRecord
 
 #![forbid(unsafe_code)]
 
 mod bytes;
 mod collector;
 mod counts;
-mod data;
 mod element;
+mod export;
 mod fuzz;
 mod held;
 mod ipfix;

@@ -3,17 +3,18 @@
 use crate::bytes::Bytes;
 use crate::counts::Fault;
 use crate::element::has_ports;
+use crate::export::Export;
 use crate::limits::LATE_RECORDS_MAX;
-use crate::reading::{Export, Reading};
+use crate::reading::Reading;
 use crate::sequence::Numbered;
-use weir_packet::record::{Record, Slot};
+use weir_packet::record::{FlowRecord, Slot};
 
 /// Bytes of a record.
 const RECORD: usize = 48;
 
 /// What stands before the records, after the version.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header {
+pub(crate) struct Netflow5Header {
     count: u16,
     pub(crate) export: Export,
     sequence: u32,
@@ -24,18 +25,18 @@ pub(crate) struct Header {
 }
 
 /// Reads the header of a datagram that came at this time.
-pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<Header> {
+pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<Netflow5Header> {
     let count = bytes.u16()?;
     let uptime = bytes.u32()?;
     let (seconds, nanoseconds) = (bytes.u32()?, bytes.u32()?);
     let sent = i64::from(seconds) * 1_000_000_000 + i64::from(nanoseconds.min(999_999_999));
     let export = Export { received, sent, uptime: Some(uptime) };
     let sequence = bytes.u32()?;
-    Some(Header { count, export, sequence, engine: bytes.u16()?, sampling: bytes.u16()? })
+    Some(Netflow5Header { count, export, sequence, engine: bytes.u16()?, sampling: bytes.u16()? })
 }
 
 /// Reads the records.
-pub(crate) fn records(reading: &mut Reading<'_>, header: &Header, mut bytes: Bytes<'_>) {
+pub(crate) fn records(reading: &mut Reading<'_>, header: &Netflow5Header, mut bytes: Bytes<'_>) {
     let mut read = 0;
     while read < header.count
         && let Some(record) = bytes.take(RECORD)
@@ -58,8 +59,8 @@ pub(crate) fn records(reading: &mut Reading<'_>, header: &Header, mut bytes: Byt
 }
 
 /// A record of 48 bytes.
-fn record_of(mut bytes: Bytes<'_>, header: &Header) -> Option<(Record, i64)> {
-    let mut record = Record::EMPTY;
+fn record_of(mut bytes: Bytes<'_>, header: &Netflow5Header) -> Option<(FlowRecord, i64)> {
+    let mut record = FlowRecord::EMPTY;
     for slot in [Slot::Source, Slot::Destination, Slot::NextHop] {
         record.set_v4(slot, bytes.u32()?);
     }

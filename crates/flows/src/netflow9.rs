@@ -2,8 +2,9 @@
 
 use crate::bytes::Bytes;
 use crate::counts::Fault;
+use crate::export::Export;
 use crate::limits::LATE_DATAGRAMS_MAX;
-use crate::reading::{Export, Reading};
+use crate::reading::Reading;
 use crate::sequence::Numbered;
 use crate::template::{DATA_MIN, Form};
 
@@ -12,7 +13,7 @@ const OPTIONS_TEMPLATES: u16 = 1;
 
 /// What stands before the sets, after the version.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header {
+pub(crate) struct Netflow9Header {
     pub(crate) export: Export,
     sequence: u32,
     /// The source ID.
@@ -21,15 +22,15 @@ pub(crate) struct Header {
 
 /// Reads the header of a datagram that came at this time. How many records it announces is of no
 /// use: sets say where they end.
-pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<Header> {
+pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<Netflow9Header> {
     let (_count, uptime, seconds) = (bytes.u16()?, bytes.u32()?, bytes.u32()?);
     let sent = i64::from(seconds) * 1_000_000_000;
     let export = Export { received, sent, uptime: Some(uptime) };
-    Some(Header { export, sequence: bytes.u32()?, source: bytes.u32()? })
+    Some(Netflow9Header { export, sequence: bytes.u32()?, source: bytes.u32()? })
 }
 
 /// Reads the sets.
-pub(crate) fn sets(reading: &mut Reading<'_>, header: &Header, mut bytes: Bytes<'_>) {
+pub(crate) fn sets(reading: &mut Reading<'_>, header: &Netflow9Header, mut bytes: Bytes<'_>) {
     while let Some((number, set)) = next_set(reading, &mut bytes) {
         match number {
             TEMPLATES => reading.template_set(Form::Netflow9, false, set),

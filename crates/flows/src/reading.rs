@@ -1,41 +1,16 @@
 //! One datagram while it is read: what it goes into.
 
+use crate::bytes::Bytes;
 use crate::counts::{Counts, Exporter, Fault};
+use crate::element::Filling;
+use crate::export::Export;
 use crate::held::Held;
 use crate::limits::{TEMPLATES_MAX, TIMEOUT_NS};
 use crate::sequence::{Numbered, Step};
 use crate::session::{Session, SessionKey};
-use crate::template::{Form, Template, Told, template};
-use crate::{bytes::Bytes, data};
+use crate::template::{Form, Template, TemplateField, Told, template};
 use std::net::IpAddr;
-use weir_packet::record::{Record, Slot};
-
-/// When a datagram was sent and came.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Export {
-    /// When it came: nanoseconds since 1970.
-    pub(crate) received: i64,
-    /// When it was sent, by the clock of the exporter: nanoseconds since 1970.
-    pub(crate) sent: i64,
-    /// For how many milliseconds the exporter had been up then, if it says so; the number wraps.
-    pub(crate) uptime: Option<u32>,
-}
-
-impl Export {
-    /// The time at which the exporter had been up for so many milliseconds; `started` is when it
-    /// was started, if a record says so.
-    pub(crate) fn at_uptime(&self, uptime: u32, started: Option<i64>) -> Option<i64> {
-        match (started, self.uptime) {
-            (Some(started), _) => started.checked_add(i64::from(uptime) * 1_000_000),
-            (None, Some(now)) => {
-                // Both may have wrapped: what is between them has not.
-                let ago = i64::from(now.wrapping_sub(uptime) as i32);
-                self.sent.checked_sub(ago * 1_000_000)
-            }
-            (None, None) => None,
-        }
-    }
-}
+use weir_packet::record::{FlowRecord, Slot};
 
 /// Everything that the sets of a datagram change.
 pub(crate) struct Reading<'a> {
@@ -47,7 +22,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) held: &'a mut Held,
     /// Templates of all exporters.
     pub(crate) templates: &'a mut usize,
-    pub(crate) put: &'a mut dyn FnMut(&Record, i64),
+    pub(crate) put: &'a mut dyn FnMut(&FlowRecord, i64),
 }
 
 /// How many data records a set has, if that is known.
@@ -119,13 +94,57 @@ impl Reading<'_> {
             }
             return None;
         };
-        let units = data::read(self, &template, set);
+        let units = self.records_of(&template, set);
         self.session.templates.insert(number, template);
         Some(units)
     }
 
+    /// Reads a data set; returns how many records it has.
+    fn records_of(&mut self, template: &Template, set: &[u8]) -> u32 {
+        let (mut set, mut units) = (Bytes(set), 0);
+        loop {
+            let (mut filling, export) = (Filling::new(), self.export);
+            let value = |_: usize, field: &TemplateField, bytes: &[u8]| {
+                filling.value(field.enterprise, field.element, bytes, &export);
+            };
+            match template.record(&mut set, value) {
+                Ok(true) => units += 1,
+                Ok(false) => return units,
+                Err(fault) => {
+                    self.fault(fault);
+                    return units;
+                }
+            }
+            match template.scopes {
+                None => self.flow(filling),
+                Some(_) => self.options(&filling),
+            }
+        }
+    }
+
+    /// A record of a flow.
+    fn flow(&mut self, filling: Filling) {
+        let (sampler, export) = (filling.sampler, self.export);
+        let (mut record, ts) = filling.finish(&export);
+        if record.get(Slot::Sampling).is_none()
+            && let Some(rate) = self.session.rate(sampler)
+        {
+            record.set(Slot::Sampling, rate);
+        }
+        self.record(record, ts);
+    }
+
+    /// A record of options, which may say how packets are sampled (RFC 3954, section 6.1; RFC
+    /// 5476).
+    fn options(&mut self, filling: &Filling) {
+        self.counts.options += 1;
+        if let Some(rate) = filling.rate() {
+            self.session.set_sampler(filling.sampler, rate);
+        }
+    }
+
     /// Hands out a record.
-    pub(crate) fn record(&mut self, mut record: Record, ts: i64) {
+    pub(crate) fn record(&mut self, mut record: FlowRecord, ts: i64) {
         record.set_address(Slot::Exporter, mapped(self.key.address));
         record.set(Slot::Domain, self.key.domain.into());
         record.set(Slot::Protocol, self.key.protocol as u64);

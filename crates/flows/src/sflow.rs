@@ -6,16 +6,17 @@ mod header;
 use crate::bytes::Bytes;
 use crate::counts::Fault;
 use crate::element::has_ports;
+use crate::export::Export;
 use crate::limits::{LATE_DATAGRAMS_MAX, SFLOW_ITEMS_MAX};
-use crate::reading::{Export, Reading};
+use crate::reading::Reading;
 use crate::sequence::Numbered;
 pub(crate) use header::Sampled;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use weir_packet::record::{Record, Slot};
+use weir_packet::record::{FlowRecord, Slot};
 
 /// What stands before the samples, after the version.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header {
+pub(crate) struct SflowHeader {
     /// The address that the agent says it has.
     pub(crate) agent: IpAddr,
     pub(crate) sub_agent: u32,
@@ -27,11 +28,11 @@ pub(crate) struct Header {
 }
 
 /// Reads the header of a datagram that came at this time, which is that of its samples, too.
-pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<Header> {
+pub(crate) fn header(bytes: &mut Bytes<'_>, received: i64) -> Option<SflowHeader> {
     let agent = address(bytes)??;
     let (sub_agent, sequence, uptime) = (bytes.u32()?, bytes.u32()?, bytes.u32()?);
     let export = Export { received, sent: received, uptime: Some(uptime) };
-    Some(Header { agent, sub_agent, sequence, uptime, samples: bytes.u32()?, export })
+    Some(SflowHeader { agent, sub_agent, sequence, uptime, samples: bytes.u32()?, export })
 }
 
 /// An address with its type in front; `Some(None)` for one that is not known.
@@ -46,7 +47,7 @@ fn address(bytes: &mut Bytes<'_>) -> Option<Option<IpAddr>> {
 /// Reads the samples.
 pub(crate) fn samples(
     reading: &mut Reading<'_>,
-    header: &Header,
+    header: &SflowHeader,
     mut bytes: Bytes<'_>,
     sampled: &mut Sampled,
 ) {
@@ -82,8 +83,8 @@ fn item<'a>(bytes: &mut Bytes<'a>) -> Option<(u32, &'a [u8])> {
 }
 
 /// A flow sample, whose numbers of interfaces are longer if it is expanded.
-fn flow_sample(mut bytes: Bytes<'_>, expanded: bool, sampled: &mut Sampled) -> Option<Record> {
-    let mut record = Record::EMPTY;
+fn flow_sample(mut bytes: Bytes<'_>, expanded: bool, sampled: &mut Sampled) -> Option<FlowRecord> {
+    let mut record = FlowRecord::EMPTY;
     let _sequence = bytes.u32()?;
     let _source = (bytes.u32()?, if expanded { bytes.u32()? } else { 0 });
     let (rate, _pool, _drops) = (bytes.u32()?, bytes.u32()?, bytes.u32()?);
@@ -115,7 +116,7 @@ fn flow_sample(mut bytes: Bytes<'_>, expanded: bool, sampled: &mut Sampled) -> O
 
 /// One record of a sample. Those of other formats are left out.
 fn sample_record(
-    record: &mut Record,
+    record: &mut FlowRecord,
     format: u32,
     bytes: Bytes<'_>,
     sampled: &mut Sampled,
@@ -132,7 +133,7 @@ fn sample_record(
     }
 }
 
-fn raw_header(record: &mut Record, mut bytes: Bytes<'_>, sampled: &mut Sampled) -> Option<()> {
+fn raw_header(record: &mut FlowRecord, mut bytes: Bytes<'_>, sampled: &mut Sampled) -> Option<()> {
     let (protocol, frame_len) = (bytes.u32()?, bytes.u32()?);
     let (_stripped, len) = (bytes.u32()?, bytes.u32()?);
     record.set(Slot::Bytes, frame_len.into());
@@ -140,7 +141,7 @@ fn raw_header(record: &mut Record, mut bytes: Bytes<'_>, sampled: &mut Sampled) 
     Some(())
 }
 
-fn ethernet(record: &mut Record, mut bytes: Bytes<'_>) -> Option<()> {
+fn ethernet(record: &mut FlowRecord, mut bytes: Bytes<'_>) -> Option<()> {
     let len = bytes.u32()?;
     if record.get(Slot::Bytes).is_none() {
         record.set(Slot::Bytes, len.into());
@@ -155,7 +156,7 @@ fn ethernet(record: &mut Record, mut bytes: Bytes<'_>) -> Option<()> {
 }
 
 /// The fields of an IPv4 or an IPv6 packet.
-fn ip(record: &mut Record, mut bytes: Bytes<'_>, six: bool) -> Option<()> {
+fn ip(record: &mut FlowRecord, mut bytes: Bytes<'_>, six: bool) -> Option<()> {
     let (len, protocol) = (bytes.u32()?, bytes.u32()?);
     if record.get(Slot::Bytes).is_none() {
         record.set(Slot::Bytes, len.into());
@@ -183,7 +184,7 @@ fn ip(record: &mut Record, mut bytes: Bytes<'_>, six: bool) -> Option<()> {
     Some(())
 }
 
-fn switch(record: &mut Record, mut bytes: Bytes<'_>) -> Option<()> {
+fn switch(record: &mut FlowRecord, mut bytes: Bytes<'_>) -> Option<()> {
     let vlan = bytes.u32()?;
     if (1..4096).contains(&vlan) {
         record.set(Slot::Vlan, vlan.into());
@@ -191,7 +192,7 @@ fn switch(record: &mut Record, mut bytes: Bytes<'_>) -> Option<()> {
     Some(())
 }
 
-fn router(record: &mut Record, mut bytes: Bytes<'_>) -> Option<()> {
+fn router(record: &mut FlowRecord, mut bytes: Bytes<'_>) -> Option<()> {
     next_hop(record, &mut bytes)?;
     for slot in [Slot::SourceMask, Slot::DestinationMask] {
         let len = bytes.u32()?;
@@ -202,7 +203,7 @@ fn router(record: &mut Record, mut bytes: Bytes<'_>) -> Option<()> {
     Some(())
 }
 
-fn next_hop(record: &mut Record, bytes: &mut Bytes<'_>) -> Option<()> {
+fn next_hop(record: &mut FlowRecord, bytes: &mut Bytes<'_>) -> Option<()> {
     if let Some(address) = address(bytes)? {
         record.set_address(Slot::NextHop, crate::reading::mapped(address));
     }
@@ -210,7 +211,7 @@ fn next_hop(record: &mut Record, bytes: &mut Bytes<'_>) -> Option<()> {
 }
 
 /// The autonomous systems: of the path to the destination the last.
-fn gateway(record: &mut Record, mut bytes: Bytes<'_>) -> Option<()> {
+fn gateway(record: &mut FlowRecord, mut bytes: Bytes<'_>) -> Option<()> {
     next_hop(record, &mut bytes)?;
     let (_own, source, _peer) = (bytes.u32()?, bytes.u32()?, bytes.u32()?);
     record.set(Slot::SourceAs, source.into());

@@ -43,10 +43,10 @@ mod wlan;
 pub use bytes::{Header, HeaderBytes};
 pub use catalogue::FIELDS;
 pub use field::{Field, FieldType};
-pub use id::{FieldId, by_name};
+pub use id::{FieldId, by_name, record_field_by_name};
 pub use key::{KEYS, Key, key_by_name};
-pub use records::{RECORD_FIELDS, record_field_by_name};
+pub use records::RECORD_FIELDS;
 
 pub(crate) use catalogue::READERS;
 pub(crate) use entry::Reader;
-pub(crate) use records::{record_reader, record_texts};
+pub(crate) use records::record_texts;

@@ -132,14 +132,14 @@ fn is_address(slot: usize) -> bool {
 
 /// A flow record that is being filled.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
+pub struct FlowRecord {
     present: u64,
     words: [u64; SLOTS],
 }
 
-impl Record {
+impl FlowRecord {
     /// A record without values.
-    pub const EMPTY: Record = Record { present: 0, words: [0; SLOTS] };
+    pub const EMPTY: FlowRecord = FlowRecord { present: 0, words: [0; SLOTS] };
 
     /// Sets a slot.
     #[inline]
@@ -177,7 +177,7 @@ impl Record {
     }
 
     /// Takes over every value that another record has.
-    pub fn fill_from(&mut self, other: &Record) {
+    pub fn fill_from(&mut self, other: &FlowRecord) {
         let mut slots = other.present;
         while slots != 0 {
             let slot = slots.trailing_zeros() as usize;
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_is_set_is_read() {
-        let mut record = Record::EMPTY;
+        let mut record = FlowRecord::EMPTY;
         assert_eq!(record.get(Slot::Bytes), None);
         record.set(Slot::Bytes, u64::MAX);
         record.set(Slot::Direction, 0);

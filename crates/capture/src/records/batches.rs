@@ -7,12 +7,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use weir_flows::Datagram;
 use weir_packet::limits::BATCH;
-use weir_packet::record::{RECORD_BYTES, Record};
+use weir_packet::record::{FlowRecord, RECORD_BYTES};
 use weir_packet::source::{Chunk, FrameBatch, Gap, LinkType};
 
 /// The steps of time in which datagrams move the clock. All of one step see the same watermark, so
 /// that rows depend neither on how datagrams are read together nor on batches.
 const STEP_NS: i64 = 100_000_000;
+
+/// Records that were handed out before memory of them is let go.
+const GIVEN_KEPT: usize = 16 * BATCH;
 
 /// What comes out of datagrams.
 pub(super) struct RecordBatches {
@@ -65,7 +68,7 @@ impl RecordBatches {
         let (bytes, times) = (&mut self.bytes, &mut self.times);
         let (address, port) = from;
         let datagram = Datagram { address, port, received, payload };
-        self.report.read(&datagram, &mut |record: &Record, ts| {
+        self.report.read(&datagram, &mut |record: &FlowRecord, ts| {
             record.write(bytes);
             times.push(ts);
         });
@@ -108,11 +111,18 @@ impl RecordBatches {
         {
             self.say_reached(batch, mark.reached);
         }
-        if self.is_empty() {
-            self.bytes.clear();
-            self.times.clear();
-            self.given = 0;
+        // Under load there is always something that waits.
+        if self.given == self.times.len() || self.given >= GIVEN_KEPT {
+            self.let_go();
         }
+    }
+
+    /// Lets go of records that were handed out.
+    fn let_go(&mut self) {
+        self.bytes.drain(..self.given * RECORD_BYTES);
+        self.times.drain(..self.given);
+        self.marks.iter_mut().for_each(|mark| mark.at -= self.given);
+        self.given = 0;
     }
 
     /// Fills a batch with so many records.
@@ -142,5 +152,88 @@ impl RecordBatches {
             batch.set_gap(Gap { frames: lost - self.lost, since, until: reached });
         }
         (self.lost, self.lost_until) = (lost, reached);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A NetFlow 5 datagram of so many flows, the first of which has this number.
+    fn netflow5(count: u16, sequence: u32) -> Vec<u8> {
+        let mut datagram = vec![0; 24 + 48 * usize::from(count)];
+        datagram[1] = 5;
+        datagram[2..4].copy_from_slice(&count.to_be_bytes());
+        datagram[16..20].copy_from_slice(&sequence.to_be_bytes());
+        datagram
+    }
+
+    fn take(batches: &mut RecordBatches, ms: i64, count: u16, sequence: u32) {
+        batches.take(([192, 0, 2, 1].into(), 9), ms * 1_000_000, &netflow5(count, sequence));
+    }
+
+    /// Sizes of batches, and the milliseconds that they have reached.
+    fn lent(batches: &mut RecordBatches) -> Vec<(usize, Option<i64>)> {
+        let (mut all, mut batch) = (Vec::new(), FrameBatch::new());
+        while !batches.is_empty() {
+            batch.clear();
+            batches.lend(&mut batch);
+            all.push((batch.len(), batch.reached().map(|ns| ns / 1_000_000)));
+        }
+        all
+    }
+
+    #[test]
+    fn steps_of_time_stand_before_their_records() {
+        let mut batches = RecordBatches::new(RecordReport::default(), 5_000_000_000);
+        take(&mut batches, 10_050, 3, 0);
+        take(&mut batches, 10_090, 2, 3);
+        take(&mut batches, 10_230, 1, 5);
+        let expected = [(0, Some(5000)), (5, Some(5200)), (1, None)];
+        assert_eq!(lent(&mut batches), expected);
+        // A clock that steps back moves nothing; a quiet wire does.
+        take(&mut batches, 9_000, 1, 6);
+        batches.reach(10_399 * 1_000_000);
+        assert_eq!(lent(&mut batches), [(1, Some(5300))]);
+        assert_eq!(batches.received(), 7);
+    }
+
+    #[test]
+    fn however_datagrams_are_read_the_batches_say_the_same() {
+        let all: Vec<(i64, u16, u32)> = (0..400).map(|i| (i64::from(i) * 37, 30, i * 30)).collect();
+        let mut expected = Vec::new();
+        for at_once in [1, 7, 400] {
+            let mut batches = RecordBatches::new(RecordReport::default(), 0);
+            let mut rows = Vec::new();
+            let mut batch = FrameBatch::new();
+            let mut reached = None;
+            for some in all.chunks(at_once) {
+                some.iter().for_each(|(ms, count, seq)| take(&mut batches, *ms, *count, *seq));
+                while !batches.is_empty() {
+                    batch.clear();
+                    batches.lend(&mut batch);
+                    rows.extend(batch.seq().iter().map(|seq| (*seq, reached)));
+                    reached = batch.reached().or(reached);
+                }
+            }
+            assert_eq!(rows.len(), 400 * 30);
+            expected = if expected.is_empty() { rows.clone() } else { expected };
+            assert_eq!(rows, expected, "{at_once} at once");
+        }
+    }
+
+    /// Where records always wait, memory of those that were handed out is let go all the same.
+    #[test]
+    fn memory_is_let_go_under_load() {
+        let mut batches = RecordBatches::new(RecordReport::default(), 0);
+        let mut batch = FrameBatch::new();
+        for i in 0..2000u32 {
+            (0..9).for_each(|k| take(&mut batches, i64::from(i), 30, (i * 9 + k) * 30));
+            while batches.len() > BATCH {
+                batch.clear();
+                batches.lend(&mut batch);
+            }
+            assert!(batches.times.len() <= GIVEN_KEPT + 4 * BATCH);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_flows::{Collector, Counts, Datagram, Exporter};
-use weir_packet::record::Record;
+use weir_packet::record::FlowRecord;
 use weir_packet::source::{Account, Lost};
 
 /// The collector of a source, which others may ask what it counted.
@@ -44,7 +44,7 @@ impl RecordReport {
         }
     }
 
-    pub(super) fn read(&self, datagram: &Datagram<'_>, put: &mut dyn FnMut(&Record, i64)) {
+    pub(super) fn read(&self, datagram: &Datagram<'_>, put: &mut dyn FnMut(&FlowRecord, i64)) {
         self.lock().read(datagram, put);
     }
 

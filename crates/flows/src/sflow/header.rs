@@ -5,7 +5,7 @@ use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
 use weir_packet::read::read_field;
-use weir_packet::record::{Record, Slot};
+use weir_packet::record::{FlowRecord, Slot};
 use weir_packet::source::{Chunk, FrameBatch, LinkType};
 use weir_packet::walk::{Layers, classify};
 
@@ -51,7 +51,7 @@ impl Sampled {
 
     /// Fills a record from the beginning of a packet of `len` bytes; `protocol` says by what header
     /// it begins. What the record has already is replaced by what the packet says.
-    pub(crate) fn read(&mut self, protocol: u32, len: u32, packet: &[u8], record: &mut Record) {
+    pub(crate) fn read(&mut self, protocol: u32, len: u32, packet: &[u8], record: &mut FlowRecord) {
         let link = match protocol {
             1 => LinkType::ETHERNET,
             7 => LinkType::PPP,
@@ -64,7 +64,7 @@ impl Sampled {
         let caplen = packet.len() as u32;
         self.batch.push(0, 0, 0, caplen, len.max(caplen));
         classify(&self.batch, &mut self.layers);
-        let mut joined = Record::EMPTY;
+        let mut joined = FlowRecord::EMPTY;
         for (id, slot, column) in &mut self.columns {
             read_field(*id, &self.batch, &self.layers, Bits::first(1), column);
             if !column.present.has(0) {

@@ -127,14 +127,7 @@ impl<'t> Checker<'t> {
             return self.report(d.help(help));
         }
         let function = by_name(name).is_some() || self.is_aggregate(name);
-        if repeated::by_name(name).is_some() && of_packets {
-            let help = format!("a packet may have several: `each {name}` makes a row of each");
-            return self.report(d.help(help));
-        }
-        if of_packets && TCP_COLUMNS.iter().any(|c| name.strip_prefix(TCP_PREFIX) == Some(c.name)) {
-            return self.report(d.help("`| analyze tcp` before this stage makes it"));
-        }
-        if let Some(help) = foreign::field(name).filter(|_| of_packets) {
+        if let Some(help) = something_of_packets(name).filter(|_| of_packets) {
             return self.report(d.help(help));
         }
         self.report(match foreign.or(near) {
@@ -212,4 +205,15 @@ impl<'t> Checker<'t> {
             )),
         });
     }
+}
+
+/// What a name may mean that is no field of packets, but something else of theirs.
+fn something_of_packets(name: &str) -> Option<String> {
+    if repeated::by_name(name).is_some() {
+        return Some(format!("a packet may have several: `each {name}` makes a row of each"));
+    }
+    if TCP_COLUMNS.iter().any(|c| name.strip_prefix(TCP_PREFIX) == Some(c.name)) {
+        return Some("`| analyze tcp` before this stage makes it".to_owned());
+    }
+    foreign::field(name).map(Into::into)
 }

@@ -52,3 +52,12 @@ pub struct Field {
     /// One sentence: meaning, unit, when absent, source.
     pub doc: &'static str,
 }
+
+/// Whether two names are the same, in constants too.
+pub(super) const fn is_same_name(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}

@@ -1,9 +1,10 @@
 //! What names a field.
 
+use super::Reader;
 use super::bytes::{Header, HeaderBytes};
 use super::catalogue::FIELDS;
-use super::field::Field;
-use super::records::RECORD_FIELDS;
+use super::field::{Field, is_same_name};
+use super::records::{self, RECORD_FIELDS};
 use std::borrow::Cow;
 
 /// Above the positions of the catalogue: from here on a field is header, size and offset.
@@ -22,6 +23,12 @@ pub fn by_name(name: &str) -> Option<FieldId> {
     FieldId::all().find(|id| id.info().name == name)
 }
 
+/// The field of flow records called `name`. One that packets have, too, is the same field.
+pub fn record_field_by_name(name: &str) -> Option<FieldId> {
+    let place = RECORD_FIELDS.iter().position(|field| field.name == name)?;
+    Some(by_name(name).unwrap_or(FieldId(RECORDS | place as u32)))
+}
+
 impl FieldId {
     /// All of the catalogue.
     pub fn all() -> impl Iterator<Item = FieldId> {
@@ -33,7 +40,7 @@ impl FieldId {
     pub const fn named(name: &str) -> FieldId {
         let mut i = 0;
         while i < FIELDS.len() {
-            if same(FIELDS[i].name.as_bytes(), name.as_bytes()) {
+            if is_same_name(FIELDS[i].name.as_bytes(), name.as_bytes()) {
                 return FieldId(i as u32);
             }
             i += 1;
@@ -46,14 +53,15 @@ impl FieldId {
         (self.0 < RECORDS).then_some(self.0 as usize)
     }
 
-    /// The field that only flow records have, at this place in [`RECORD_FIELDS`].
-    pub(super) fn of_record(place: usize) -> FieldId {
-        FieldId(RECORDS | place as u32)
+    /// Its place in [`RECORD_FIELDS`], if only flow records have it.
+    fn record_place(self) -> Option<usize> {
+        (self.0 & (BYTES | RECORDS) == RECORDS).then_some((self.0 & !RECORDS) as usize)
     }
 
-    /// Its place in [`RECORD_FIELDS`], if only flow records have it.
-    pub(super) fn record_place(self) -> Option<usize> {
-        (self.0 & (BYTES | RECORDS) == RECORDS).then_some((self.0 & !RECORDS) as usize)
+    /// What reads it of frames that are flow records, if they can have it.
+    pub(crate) fn record_reader(self) -> Option<Reader> {
+        let place = self.record_place().or_else(|| records::shared(self.position()?))?;
+        Some(records::reader_at(place))
     }
 
     /// Whether only flow records have it.
@@ -91,13 +99,4 @@ impl FieldId {
             HeaderBytes { header, offset: self.0 as u16, size: (self.0 >> 16) as u8 }
         })
     }
-}
-
-/// Whether two texts are the same, in constants too.
-pub(super) const fn same(a: &[u8], b: &[u8]) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
 }

@@ -1,8 +1,7 @@
 //! The fields of flow records: those that packets have too, by the same names, and their own.
 
 use super::entry::{Entry, flag, int, ip, mac, string, time, whether};
-use super::field::Field;
-use super::id::{FieldId, same};
+use super::field::{Field, is_same_name};
 use super::rows::Rows;
 use super::{FIELDS as PACKET_FIELDS, Reader};
 use crate::bits::Bits;
@@ -145,7 +144,7 @@ static SHARED: [u8; PACKET_FIELDS.len()] = {
     while p < places.len() {
         let mut r = 0;
         while r < ENTRIES.len() {
-            if same(PACKET_FIELDS[p].name.as_bytes(), ENTRIES[r].field.name.as_bytes()) {
+            if is_same_name(PACKET_FIELDS[p].name.as_bytes(), ENTRIES[r].field.name.as_bytes()) {
                 places[p] = r as u8 + 1;
             }
             r += 1;
@@ -155,19 +154,15 @@ static SHARED: [u8; PACKET_FIELDS.len()] = {
     places
 };
 
-/// The field of flow records called `name`. One that packets have, too, is the same field.
-pub fn record_field_by_name(name: &str) -> Option<FieldId> {
-    let place = RECORD_FIELDS.iter().position(|field| field.name == name)?;
-    Some(super::by_name(name).unwrap_or(FieldId::of_record(place)))
+/// What reads the field of records at this place in [`RECORD_FIELDS`].
+pub(super) fn reader_at(place: usize) -> Reader {
+    ENTRIES[place].reader
 }
 
-/// What reads a field of frames that are flow records, if they can have it.
-pub(crate) fn record_reader(id: FieldId) -> Option<Reader> {
-    let place = match id.record_place() {
-        Some(place) => place,
-        None => usize::from(SHARED[id.position()?]).checked_sub(1)?,
-    };
-    Some(ENTRIES[place].reader)
+/// The place of a field of packets in [`RECORD_FIELDS`], by its position in the catalogue, if flow
+/// records have it, too.
+pub(super) fn shared(position: usize) -> Option<usize> {
+    usize::from(SHARED[position]).checked_sub(1)
 }
 
 /// Reads the texts of records that bear this name.
@@ -276,17 +271,17 @@ fn ends(rows: &Rows<'_>, i: usize) -> Option<Ends> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::{FieldType, by_name};
+    use crate::fields::{FieldType, by_name, record_field_by_name};
     use crate::read::{read_field, read_field_text};
-    use crate::record::Record;
+    use crate::record::FlowRecord;
     use crate::source::{FrameBatch, LinkType};
     use crate::walk::{Layers, classify};
     use std::net::Ipv6Addr;
     use std::sync::Arc;
 
     /// A record of TCP from one host to another, with everything else at its largest.
-    fn full() -> Record {
-        let mut record = Record::EMPTY;
+    fn full() -> FlowRecord {
+        let mut record = FlowRecord::EMPTY;
         for slot in [Slot::Start, Slot::End, Slot::Received, Slot::Bytes, Slot::Packets] {
             record.set(slot, i64::MAX as u64);
         }
@@ -373,7 +368,7 @@ mod tests {
     #[test]
     fn any_bytes_are_a_record() {
         let mut empty = Vec::new();
-        Record::EMPTY.write(&mut empty);
+        FlowRecord::EMPTY.write(&mut empty);
         let frames = [empty, vec![0xff; 9], vec![0xff; crate::record::RECORD_BYTES], Vec::new()];
         let batch = batch(&frames);
         for field in RECORD_FIELDS {

@@ -4,8 +4,7 @@ use crate::bits::Bits;
 use crate::column::Column;
 use crate::fields::rows::Rows;
 use crate::fields::{
-    FieldId, READERS, Reader, dhcp, dns, frame, http, payload, quic, record_reader, record_texts,
-    tls,
+    FieldId, READERS, Reader, dhcp, dns, frame, http, payload, quic, record_texts, tls,
 };
 use crate::source::{FrameBatch, LinkType};
 use crate::walk::Layers;
@@ -21,7 +20,7 @@ pub fn read_field(id: FieldId, frames: &FrameBatch, layers: &Layers, rows: Bits,
     }
     out.present = out.present.minus(rows);
     let rows = Rows::new(frames, layers, rows);
-    let of_record = (frames.link == LinkType::FLOW_RECORDS).then(|| record_reader(id)).flatten();
+    let of_record = (frames.link == LinkType::FLOW_RECORDS).then(|| id.record_reader()).flatten();
     let of_packet = || id.position().map(|position| READERS[position]);
     match of_record.or_else(of_packet) {
         Some(Reader::Column(read)) => read(&rows, out),

@@ -176,10 +176,8 @@ fn check_together(
     filter: &str,
 ) -> anyhow::Result<()> {
     records::check(options, program, !filter.is_empty())?;
-    check_packet_outputs(program, options)?;
     check_kafka(program, topic, options)?;
-    plot::check(program, options)?;
-    metrics::check_exports(&Output::of(program)).map_err(usage)
+    check_outputs(program, options)
 }
 
 /// Refuses what can't go to Kafka, or come from `topic`.
@@ -248,6 +246,13 @@ fn compile(
     };
     let running = each.into_iter().zip(sources).map(entry).collect();
     Ok(Some(CompiledQueries { program, running }))
+}
+
+/// Refuses outputs that the program or the options do not go together with.
+fn check_outputs(program: &Program, options: &RunOptions) -> anyhow::Result<()> {
+    check_packet_outputs(program, options)?;
+    plot::check(program, options)?;
+    metrics::check_exports(&Output::of(program)).map_err(usage)
 }
 
 /// Refuses outputs for packets that would get nothing, or that would mix with rows.
