@@ -225,6 +225,7 @@ impl<'e> MachineLevel<'e> {
         ledger.rows += self.written.rows - self.written.late;
         ledger.unwritten += self.written.late;
         self.egress.count(ledger);
+        self.kernel.iter().for_each(|kernel| kernel.count(ledger));
         self.pipes.iter().for_each(|pipe| pipe.pipeline.count(ledger));
     }
 
