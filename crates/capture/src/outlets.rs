@@ -7,7 +7,7 @@
 mod captured;
 mod error;
 
-pub use captured::{Captured, CapturedBy};
+pub use captured::{Captured, CapturedBy, interface_of};
 pub use error::OutletError;
 
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};

@@ -24,6 +24,7 @@ pub(crate) mod link;
 mod mode;
 mod open;
 mod options;
+mod outputs;
 mod program;
 mod queue;
 pub(crate) mod ring;

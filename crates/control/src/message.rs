@@ -158,6 +158,9 @@ pub struct Counts {
     /// Packets that the kernel handed up since a table had no room for their group.
     #[serde(default)]
     pub kernel_full: u64,
+    /// Packets that the kernel dropped or handed out, as a query says.
+    #[serde(default)]
+    pub kernel_acted: u64,
     /// Packets that the programs saw.
     pub processed: u64,
     /// Packets that the snap length cut.

@@ -10,6 +10,7 @@
 //! Frames that the kernel finished came over the wire, too: `completeness()` compares what was lost
 //! with all that came.
 
+use crate::counters::Ends;
 use std::fmt;
 use weir_plan::physical::PipelineId;
 
@@ -33,6 +34,9 @@ pub trait KernelFeed: Send + Sync + fmt::Debug {
     /// nothing goes up. The time of a frame is decided by the clock there, as with groups. What is
     /// once said of a time stays; at `i64::MAX`, it is how many there are now.
     fn finished_before(&self, time: i64) -> u64;
+
+    /// Adds what the kernel dropped and handed out so far.
+    fn count_ends(&self, _ends: &mut Ends) {}
 }
 
 /// Groups of one window that the kernel made. Keys may come several times.

@@ -1,11 +1,12 @@
 //! From a plan to the program of its kernel level.
 
+use crate::act::{ActAll, ActEnds};
 use crate::count::{CountAll, CountEnds};
-use crate::emit::{Emit, Ways};
+use crate::emit::{Emit, TooDeep, Ways};
 use crate::frame::{Access, CONTEXT, FACTS, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, get};
-use crate::options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
+use crate::options::{NO_OUTLETS, NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
 use crate::prefix::{Pipeline, asks_for_losses, pipelines};
-use crate::program::{FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
+use crate::program::{ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
 use crate::table::{Control, Table, TableOptions};
 use crate::trim::{TRANSPORT_KEPT, why_whole};
 use crate::walk::{Rules, Walk};
@@ -13,7 +14,7 @@ use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 use weir_packet::source::LinkType;
 use weir_packet::walk::Headers;
-use weir_plan::physical::Physical;
+use weir_plan::physical::{Physical, PipelineId};
 
 /// The program for the kernel level of a plan.
 ///
@@ -26,12 +27,17 @@ pub fn compile(
     possible(options)?;
     let cpus = options.cpus.max(1);
     let tables = options.groups.map(|secret| TableOptions { cpus, secret });
-    let pipelines = pipelines(plan, tables.ok_or(options.without_groups))?;
+    let outlets = match options.hook {
+        Hook::Xdp => options.outlets,
+        Hook::Socket | Hook::Tcx => Err(NO_OUTLETS),
+    };
+    let outlets = (outlets, options.interface);
+    let pipelines = pipelines(plan, tables.ok_or(options.without_groups), outlets)?;
     let whole = why_whole(plan);
     let mut program = Program::new(*options, whole.is_none());
     program.refuse();
     program.walk();
-    program.decide(&pipelines)?;
+    let actions = program.decide(&pipelines)?;
     program.verdicts();
     let code = program.w.finish().map_err(|e| NotOffloaded::TooLong(e.to_string()))?;
     let counting = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref());
@@ -41,11 +47,13 @@ pub fn compile(
         maps.push(memory("control", Control { tables: tables.len() }.words()));
         maps.extend(tables.iter().map(|table| memory("groups", table.words())));
     }
+    maps.extend(actions.iter().map(|actions| memory("actions", actions.memory.words())));
     Ok(KernelProgram {
         hook: options.hook,
         code,
         maps,
         tables,
+        actions,
         asks_for_losses: asks_for_losses(plan),
         whole,
         prefixes: pipelines.into_iter().map(|pipeline| pipeline.prefix).collect(),
@@ -63,6 +71,11 @@ fn possible(options: &OffloadOptions<'_>) -> Result<(), NotOffloaded> {
         return no(format!("a snap length of {snaplen} bytes, under {SNAPLEN_MIN}, cuts headers"));
     }
     Ok(())
+}
+
+/// A condition or key needs more of the stack than there is.
+fn too_deep(pipeline: PipelineId) -> NotOffloaded {
+    NotOffloaded::Pipeline(pipeline, "its condition nests too deep".to_owned())
 }
 
 fn memory(name: &str, words: usize) -> MapSpec {
@@ -86,6 +99,8 @@ struct Ends {
     wanted: Place,
     filtered: Place,
     counted: Place,
+    /// Its way is on the stack.
+    acted: Place,
     /// What comes after counting does not ask what headers the frame has: so the verifier need not
     /// follow that for frames of each kind apart.
     full: Place,
@@ -103,6 +118,7 @@ impl<'a> Program<'a> {
             wanted: w.label("wanted"),
             filtered: w.label("filtered"),
             counted: w.label("counted"),
+            acted: w.label("acted"),
             full: w.label("full"),
             ended: w.label("ended"),
             refused: w.label("refused"),
@@ -146,46 +162,89 @@ impl<'a> Program<'a> {
         Walk { w: &mut self.w, access: self.access, rules, unclear }.write();
     }
 
-    /// Asks each pipeline whether it wants the frame. Where none does, those count it that count.
-    fn decide(&mut self, pipelines: &[Pipeline]) -> Result<(), NotOffloaded> {
+    /// Asks each pipeline whether it wants the frame. Where none wants to see it, those count it
+    /// that count, and it goes where they hand it.
+    fn decide(&mut self, pipelines: &[Pipeline]) -> Result<Option<Actions>, NotOffloaded> {
         let all = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref()).collect();
         let count = CountAll { all, access: self.access };
+        let acting = pipelines.iter().filter(|pipeline| pipeline.acting.is_some()).count();
+        let outlets = self.options.outlets.unwrap_or_default();
+        let memory =
+            ActionMemory { outlets: outlets.len(), cpus: self.options.cpus.max(1) as usize };
+        let tables = count.all.len() as i32;
+        let map = if tables == 0 { 1 } else { 2 + tables };
+        let act = ActAll { outlets, access: self.access, memory, map, pipelines: acting };
         count.begin(&mut self.w);
-        let mut number = 0;
+        act.begin(&mut self.w);
+        let (mut counts, mut acts) = (0, 0);
         for pipeline in pipelines {
             let next = self.w.label("next");
-            for test in &pipeline.tests {
-                let passes = self.w.label("passes");
-                let ways = Ways { yes: passes, no: next, absent: next };
-                Emit::new(&mut self.w, self.access).condition(test, ways).map_err(|_| {
-                    let why = "its condition nests too deep".to_owned();
-                    NotOffloaded::Pipeline(pipeline.prefix.pipeline, why)
-                })?;
-                self.w.bind(passes);
-            }
-            if pipeline.counting.is_some() {
-                count.note(&mut self.w, number);
-                number += 1;
+            let id = pipeline.prefix.pipeline;
+            self.tests(pipeline, next).map_err(|_| too_deep(id))?;
+            if let Some(acting) = &pipeline.acting {
+                let ends = ActEnds { next, up: self.ends.wanted };
+                act.decide(&mut self.w, acts, acting, ends).map_err(|_| too_deep(id))?;
+                acts += 1;
+            } else if pipeline.counting.is_some() {
+                count.note(&mut self.w, counts);
+                counts += 1;
             } else {
                 self.w.jump(self.ends.wanted);
             }
             self.w.bind(next);
         }
-        if number == 0 {
-            self.w.jump(self.ends.filtered);
-            return Ok(());
+        self.finish_frame(&count, &act)?;
+        Ok((acting > 0).then(|| Actions { outlets: outlets.to_vec(), memory }))
+    }
+
+    /// Goes on at `next` unless all tests of a pipeline hold.
+    fn tests(&mut self, pipeline: &Pipeline, next: Place) -> Result<(), TooDeep> {
+        for test in &pipeline.tests {
+            let passes = self.w.label("passes");
+            let ways = Ways { yes: passes, no: next, absent: next };
+            Emit::new(&mut self.w, self.access).condition(test, ways)?;
+            self.w.bind(passes);
         }
-        let Ends { full, ended, filtered, counted, .. } = self.ends;
-        count.write(&mut self.w, CountEnds { full, ended, none: filtered }).map_err(|_| {
-            NotOffloaded::Plan("an expression of what it counts nests too deep".to_owned())
-        })?;
-        self.w.jump(counted);
         Ok(())
+    }
+
+    /// Finishes a frame that no pipeline wants to see.
+    fn finish_frame(&mut self, count: &CountAll<'_>, act: &ActAll<'_>) -> Result<(), NotOffloaded> {
+        let Ends { wanted, full, ended, filtered, counted, acted, .. } = self.ends;
+        if act.pipelines > 0 {
+            act.one_way(&mut self.w, wanted);
+        }
+        let uncounted = self.w.label("uncounted");
+        if count.all.is_empty() {
+            self.w.jump(uncounted);
+        } else {
+            count.write(&mut self.w, CountEnds { full, ended, none: uncounted }).map_err(|_| {
+                NotOffloaded::Plan("an expression of what it counts nests too deep".to_owned())
+            })?;
+            self.act(act, counted);
+        }
+        self.w.bind(uncounted);
+        self.act(act, filtered);
+        if act.pipelines > 0 {
+            self.w.bind(acted);
+            self.count(FrameCount::Acted);
+            act.return_way(&mut self.w);
+        }
+        Ok(())
+    }
+
+    /// Counts what is done with the frame; where that is nothing, goes on at `none`.
+    fn act(&mut self, act: &ActAll<'_>, none: Place) {
+        if act.pipelines == 0 {
+            return self.w.jump(none);
+        }
+        act.count(&mut self.w, self.options.cpus, none);
+        self.w.jump(self.ends.acted);
     }
 
     /// Counts frames by what became of them, and ends.
     fn verdicts(&mut self) {
-        let Ends { unclear, wanted, filtered, counted, full, ended, refused } = self.ends;
+        let Ends { unclear, wanted, filtered, counted, full, ended, refused, .. } = self.ends;
         for (place, count, up) in [
             (filtered, FrameCount::Filtered, Up::Nothing),
             (counted, FrameCount::Counted, Up::Nothing),

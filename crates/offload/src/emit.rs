@@ -4,6 +4,7 @@
 //! A number ends up in `R0`, an address in `R0` (high) and `R1` (low). `R2` to `R5` are scratch.
 
 mod sample;
+mod steer;
 
 use crate::frame::{Access, FACTS, Facts, SPILL, SPILLS};
 use crate::read::{read_addr, read_num};

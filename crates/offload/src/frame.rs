@@ -76,6 +76,11 @@ pub(crate) const SPILL: i16 = -96;
 /// How many there is room for.
 pub(crate) const SPILLS: usize = 8;
 
+/// The deed that says where the frame goes, and those of pipelines from here downwards. Only XDP
+/// has them, and copies no headers.
+pub(crate) const WAY: i16 = SPILL - 8 * SPILLS as i16;
+pub(crate) const DEEDS: i16 = WAY - 8;
+
 /// Where a socket filter keeps the copied network header; the Ethernet header stands before it.
 const L3_COPY: i16 = -224;
 /// Where it keeps the copied transport header.

@@ -1,8 +1,9 @@
 //! The kernel level of a plan: which part of each pipeline eBPF can run, and the program for it.
 //!
 //! Each frame is processed by exactly one level. The program in the kernel finishes a frame if no
-//! pipeline wants it (the frame is *filtered*), or if every pipeline that wants it aggregates
-//! in kernel maps (it is *counted*). Every other frame goes *up*, and the workers process it for
+//! pipeline wants it (the frame is *filtered*), if every pipeline that wants it aggregates
+//! in kernel maps (it is *counted*), or if they drop it or hand it to one output (it is *acted*
+//! on). Every other frame goes *up*, and the workers process it for
 //! all pipelines, as if there were no kernel level. So frames that the program does not understand
 //! for certain, and frames for whose group a map has no room, lose nothing: they go up.
 //!
@@ -15,6 +16,7 @@
 
 #![deny(unsafe_code)]
 
+mod act;
 mod compile;
 mod count;
 mod emit;
@@ -34,8 +36,13 @@ mod walk;
 mod writer;
 
 pub use compile::compile;
-pub use options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-pub use program::{FrameCount, Hook, KernelProgram, MapSpec, STACK_BYTES, WHOLE};
+pub use options::{
+    KernelOutlet, NO_OUTLETS, NotOffloaded, OffloadOptions, OutletPlace, Refuse, SNAPLEN_MIN,
+};
+pub use program::{
+    ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, STACK_BYTES, WHOLE,
+    redirect_to,
+};
 pub use table::{
     CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,
     ValueShape,

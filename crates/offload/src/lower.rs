@@ -3,6 +3,7 @@
 use crate::field::field;
 use crate::range::{of_neg, of_op};
 use crate::value::{Addr, Cmp, Lowered, Num, NumKind, NumOp, Test};
+use weir_packet::dns;
 use weir_packet::fields::FieldId;
 use weir_plan::print;
 use weir_plan::stage::Schema;
@@ -18,6 +19,8 @@ pub(crate) struct Columns {
     pub(crate) schema: Schema,
     /// What they are, or why the kernel can't evaluate them.
     pub(crate) values: Vec<Result<Lowered, String>>,
+    /// By which interface packets come, if all come by one.
+    pub(crate) interface: Option<String>,
 }
 
 impl Columns {
@@ -47,7 +50,10 @@ pub(crate) fn lower(e: &Expr, columns: &Columns) -> Result<Lowered, String> {
         },
         ExprKind::State(_) => Err("it reads the state of a scan".to_owned()),
         ExprKind::Unary(op, a) => unary(*op, of(a)?, e, columns),
-        ExprKind::Binary(op, a, b) => binary(*op, of(a)?, of(b)?, (e, columns)),
+        ExprKind::Binary(op, a, b) => match of_interface(*op, [a, b], columns) {
+            Some(holds) => Ok(Lowered::Test(Test::Const(Some(holds)))),
+            None => binary(*op, of(a)?, of(b)?, (e, columns)),
+        },
         ExprKind::If(condition, a, b) => {
             let condition = Box::new(test(of(condition)?)?);
             Ok(match pair(of(a)?, of(b)?)? {
@@ -66,9 +72,85 @@ pub(crate) fn lower(e: &Expr, columns: &Columns) -> Result<Lowered, String> {
     }
 }
 
+/// Whether packets come by an interface that is compared with a name, where that is known.
+fn of_interface(op: BinaryOp, sides: [&Expr; 2], columns: &Columns) -> Option<bool> {
+    const INTERFACE: FieldId = FieldId::named("interface");
+    let mine = columns.interface.as_ref()?;
+    let name = match [&sides[0].kind, &sides[1].kind] {
+        [ExprKind::Field(INTERFACE), ExprKind::Const(Value::Str(name))]
+        | [ExprKind::Const(Value::Str(name)), ExprKind::Field(INTERFACE)] => name,
+        _ => return None,
+    };
+    match op {
+        BinaryOp::Eq => Some(name.as_bytes() == mine.as_bytes()),
+        BinaryOp::Ne => Some(name.as_bytes() != mine.as_bytes()),
+        _ => None,
+    }
+}
+
 /// A condition.
 pub(crate) fn lower_test(e: &Expr, columns: &Columns) -> Result<Test, String> {
     lower(e, columns).and_then(test)
+}
+
+/// A condition that the kernel can evaluate, and that holds wherever this one does, if one is
+/// known.
+pub(crate) fn upper_bound(e: &Expr, columns: &Columns) -> Option<Test> {
+    let bound = |e: &Expr| upper_bound(e, columns);
+    match &e.kind {
+        _ if can_fault(e) => None,
+        ExprKind::Binary(BinaryOp::And, a, b) => match (bound(a), bound(b)) {
+            (Some(a), Some(b)) => Some(Test::And(Box::new(a), Box::new(b))),
+            (a, b) => a.or(b),
+        },
+        ExprKind::Binary(BinaryOp::Or, a, b) => {
+            Some(Test::Or(Box::new(bound(a)?), Box::new(bound(b)?)))
+        }
+        ExprKind::Field(id) if id.name() == "dns" => dns_ports(),
+        _ => lower_test(e, columns).ok(),
+    }
+}
+
+/// Whether a port is one of those of DNS.
+fn dns_ports() -> Option<Test> {
+    let ports = dns::PORTS.map(|port| (i64::from(port), i64::from(port)));
+    let is_one = |name| match field(FieldId::named(name)) {
+        Ok(Lowered::Num(num)) => Some(Test::Within(num, ports.to_vec())),
+        _ => None,
+    };
+    Some(Test::Or(Box::new(is_one("sport")?), Box::new(is_one("dport")?)))
+}
+
+/// Whether evaluating an expression could have a fault that is counted.
+pub(crate) fn can_fault(e: &Expr) -> bool {
+    let mut can = false;
+    e.visit(&mut |e| {
+        can |= match &e.kind {
+            ExprKind::Binary(op, ..) => {
+                !op.is_comparison() && !matches!(op, BinaryOp::And | BinaryOp::Or)
+            }
+            ExprKind::Unary(op, _) => *op == UnaryOp::Neg,
+            ExprKind::Call(f, _) => !matches!(
+                f,
+                Func::Exists
+                    | Func::Coalesce
+                    | Func::Contains
+                    | Func::StartsWith
+                    | Func::EndsWith
+                    | Func::Matches
+                    | Func::Lower
+                    | Func::Upper
+                    | Func::StrLen
+                    | Func::BytesLen
+                    | Func::IsIpv4
+                    | Func::IsIpv6
+                    | Func::IsIn(_)
+                    | Func::Prefix { .. }
+            ),
+            _ => false,
+        };
+    });
+    can
 }
 
 fn test(of: Lowered) -> Result<Test, String> {

@@ -2,6 +2,7 @@
 
 use crate::program::Hook;
 use std::fmt;
+use weir_packet::egress::Outlet;
 use weir_packet::source::LinkType;
 use weir_packet::walk::Headers;
 use weir_plan::physical::PipelineId;
@@ -27,8 +28,36 @@ pub struct OffloadOptions<'a> {
     pub groups: Option<[u64; 2]>,
     /// Why it does not, where it does not: one clause.
     pub without_groups: &'a str,
+    /// Where packets go that the plan hands out, so that the kernel can send them there; or why it
+    /// hands none out: one clause.
+    pub outlets: Result<&'a [KernelOutlet], &'a str>,
+    /// The interface by which frames come, as `interface` names it, if all come by one.
+    pub interface: Option<&'a str>,
     /// Frames that are none of the capture's: they are not counted, and do not go up.
     pub refuse: &'a [Refuse],
+}
+
+/// Why no packets are handed out at other hooks.
+pub const NO_OUTLETS: &str = "only in XDP are packets taken off the wire";
+
+/// An outlet of the plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelOutlet {
+    /// As the plan names it.
+    pub outlet: Outlet,
+    /// Where it is.
+    pub place: OutletPlace,
+}
+
+/// Where an outlet is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OutletPlace {
+    /// Nowhere: its packets are only counted.
+    Nowhere,
+    /// An interface, by which the kernel can send.
+    Interface,
+    /// Where only the process can send: why, one clause.
+    UserSpace(String),
 }
 
 /// Frames that a capture does not take.
@@ -70,6 +99,8 @@ impl<'a> OffloadOptions<'a> {
             cpus,
             groups: None,
             without_groups: "the run does not read groups of the kernel",
+            outlets: Err(NO_OUTLETS),
+            interface: None,
             refuse: &[],
         }
     }

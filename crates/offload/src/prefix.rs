@@ -1,16 +1,17 @@
 //! Which stages of each pipeline the kernel can run.
 
+use crate::act::{ACTING_MAX, Acting};
 use crate::count::{COUNTING_MAX, Counting};
-use crate::lower::{Columns, lower, lower_test};
-use crate::options::NotOffloaded;
+use crate::lower::{Columns, can_fault, lower, lower_test};
+use crate::options::{KernelOutlet, NotOffloaded};
 use crate::table::TableOptions;
 use crate::value::{Lowered, Test};
 use weir_packet::fields::FieldId;
 use weir_plan::physical::{
-    Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Work,
+    Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Target, Work,
 };
 use weir_plan::stage::{Schema, Stage};
-use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Func, Sample, SampleBy};
+use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Sample, SampleBy};
 
 /// What the kernel runs of a pipeline over packets.
 #[derive(Clone, Debug)]
@@ -20,18 +21,33 @@ pub(crate) struct Pipeline {
     pub(crate) tests: Vec<Test>,
     /// What it counts of these frames, if it need not see them.
     pub(crate) counting: Option<Counting>,
+    /// What it does with these frames, where it need not see them.
+    pub(crate) acting: Option<Acting>,
     /// What the columns are after the prefix.
     pub(crate) columns: Columns,
 }
 
+/// What the kernel may do for a pipeline, or why not.
+struct May<'a> {
+    /// How it makes groups.
+    count: Result<TableOptions, String>,
+    /// Where it hands packets out.
+    act: Result<&'a [KernelOutlet], &'a str>,
+    /// Whether rows are wanted that leave the pipeline's fragment.
+    goes_on: bool,
+    /// By which interface packets come, if all come by one.
+    interface: Option<&'a str>,
+}
+
 /// The prefix of each pipeline over packets; `groups`: how their tables are made, or why there are
-/// none.
+/// none; `outlets`: where packets are handed out that come by `interface`, or why they are not.
 ///
 /// # Errors
 /// Where one of them wants every frame, or reads what changes if frames don't come up.
 pub(crate) fn pipelines(
     plan: &Physical,
     groups: Result<TableOptions, &str>,
+    (outlets, interface): (Result<&[KernelOutlet], &str>, Option<&str>),
 ) -> Result<Vec<Pipeline>, NotOffloaded> {
     whole_plan(plan)?;
     let none = || NotOffloaded::Plan("no pipeline is over packets".to_owned());
@@ -43,19 +59,25 @@ pub(crate) fn pipelines(
             .is_some_and(|exchange| matches!(exchange.payload, Payload::Packets(_))),
         Inlet::Pipelines(_) => false,
     };
-    let mut found = Vec::new();
-    let mut counting = 0;
+    let mut found: Vec<Pipeline> = Vec::new();
+    let (mut counting, mut acting) = (0, 0);
     for fragment in level.fragments.iter().filter(over_packets) {
         let may_count = may_count(plan, fragment.pipeline, counting);
         let may_count = may_count.and_then(|()| groups.map_err(str::to_owned));
-        let pipeline = prefix(fragment.pipeline, &fragment.nodes, may_count);
+        let may_act = if acting < ACTING_MAX { outlets } else { Err(OTHERS_ACT) };
+        let goes_on = wants_rows(plan, fragment);
+        let may = May { count: may_count, act: may_act, goes_on, interface };
+        let pipeline = prefix(fragment.pipeline, &fragment.nodes, &may);
         counting += usize::from(pipeline.counting.is_some());
+        acting += usize::from(pipeline.acting.is_some());
         found.push(pipeline);
     }
     if found.is_empty() {
         return Err(none());
     }
-    let wants_all = |pipeline: &&Pipeline| pipeline.tests.is_empty() && pipeline.counting.is_none();
+    let wants_all = |pipeline: &&Pipeline| {
+        pipeline.tests.is_empty() && pipeline.counting.is_none() && pipeline.acting.is_none()
+    };
     match found.iter().find(wants_all) {
         Some(Pipeline { prefix, .. }) => {
             let why = prefix.stopped_by.clone();
@@ -64,6 +86,21 @@ pub(crate) fn pipelines(
         }
         None => Ok(found),
     }
+}
+
+/// Why a pipeline hands nothing out in the kernel.
+const OTHERS_ACT: &str = "as many other pipelines hand packets out as the kernel has room for";
+
+/// Whether rows that leave a fragment over packets are wanted, beside groups and frames.
+fn wants_rows(plan: &Physical, fragment: &Fragment) -> bool {
+    fragment.to.iter().any(|target| match target {
+        Target::Exchange(id) => plan
+            .exchanges
+            .get(id.0)
+            .is_some_and(|exchange| matches!(exchange.payload, Payload::Rows(_))),
+        Target::Outlets(_) => false,
+        Target::Pipeline(_) | Target::Output(_) => true,
+    })
 }
 
 /// Whether anything in the plan depends on frames that no pipeline wants.
@@ -106,31 +143,32 @@ fn may_count(plan: &Physical, pipeline: PipelineId, others: usize) -> Result<(),
     }
 }
 
-/// What the kernel runs of these nodes; `may_count`: how it makes groups, or why it does not.
-fn prefix(
-    pipeline: PipelineId,
-    nodes: &[Node],
-    may_count: Result<TableOptions, String>,
-) -> Pipeline {
+/// What the kernel runs of these nodes.
+fn prefix(pipeline: PipelineId, nodes: &[Node], may: &May<'_>) -> Pipeline {
     let mut found = Pipeline {
-        prefix: Prefix { pipeline, stages: 0, counts: false, stopped_by: None },
+        prefix: Prefix { pipeline, stages: 0, counts: false, acts: false, stopped_by: None },
         tests: Vec::new(),
         counting: None,
-        columns: Columns::default(),
+        acting: None,
+        columns: Columns { interface: may.interface.map(str::to_owned), ..Columns::default() },
     };
-    for node in nodes {
-        if let Err(why) = found.add(node, &may_count) {
+    for (at, node) in nodes.iter().enumerate() {
+        let goes_on = may.goes_on || at + 1 < nodes.len();
+        if let Err(why) = found.add(node, &May { goes_on, count: may.count.clone(), ..*may }) {
             found.prefix.stopped_by = Some(why);
             break;
         }
         found.prefix.stages += 1;
+        if found.acting.is_some() {
+            break;
+        }
     }
     found
 }
 
 impl Pipeline {
     /// Adds a stage, or says why the kernel does not run it.
-    fn add(&mut self, node: &Node, may_count: &Result<TableOptions, String>) -> Result<(), String> {
+    fn add(&mut self, node: &Node, may: &May<'_>) -> Result<(), String> {
         match &node.work {
             Work::Stage(Stage::Where(condition)) => self.add_where(condition),
             Work::Stage(Stage::Extend { columns }) => {
@@ -144,13 +182,19 @@ impl Pipeline {
             Work::Stage(Stage::Sample(sample @ Sample { by: SampleBy::Key(keys), .. })) => {
                 self.add_sample(keys, sample.hash_max())
             }
+            Work::Stage(Stage::Ends(ends)) => {
+                let (acting, why) = Acting::new(ends, &self.columns, may.act, may.goes_on)?;
+                (self.acting, self.prefix.acts) = (Some(acting), true);
+                self.prefix.stopped_by = why;
+                Ok(())
+            }
             Work::Stage(stage) => {
                 let text = weir_plan::print::stage(stage, &self.columns.schema);
                 let word = text.split_whitespace().next().unwrap_or_default();
                 Err(format!("the kernel does not run `{word}`"))
             }
             Work::Partial(summarize) => {
-                let options = may_count.clone()?;
+                let options = may.count.clone()?;
                 let (id, columns) = (node.id.pipeline, &self.columns);
                 self.counting = Some(Counting::new(id, summarize, columns, options)?);
                 self.prefix.counts = true;
@@ -205,7 +249,7 @@ impl Pipeline {
                 *column = value;
             }
         }
-        self.columns = Columns { schema, values };
+        (self.columns.schema, self.columns.values) = (schema, values);
         Ok(())
     }
 }
@@ -220,36 +264,4 @@ fn conjuncts(e: &Expr) -> Vec<&Expr> {
         }
         _ => vec![e],
     }
-}
-
-/// Whether evaluating an expression could have a fault that is counted.
-fn can_fault(e: &Expr) -> bool {
-    let mut can = false;
-    e.visit(&mut |e| {
-        can |= match &e.kind {
-            ExprKind::Binary(op, ..) => {
-                !op.is_comparison() && !matches!(op, BinaryOp::And | BinaryOp::Or)
-            }
-            ExprKind::Unary(op, _) => *op == weir_plan::UnaryOp::Neg,
-            ExprKind::Call(f, _) => !matches!(
-                f,
-                Func::Exists
-                    | Func::Coalesce
-                    | Func::Contains
-                    | Func::StartsWith
-                    | Func::EndsWith
-                    | Func::Matches
-                    | Func::Lower
-                    | Func::Upper
-                    | Func::StrLen
-                    | Func::BytesLen
-                    | Func::IsIpv4
-                    | Func::IsIpv6
-                    | Func::IsIn(_)
-                    | Func::Prefix { .. }
-            ),
-            _ => false,
-        };
-    });
-    can
 }

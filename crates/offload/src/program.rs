@@ -1,7 +1,9 @@
 //! What compiling gives: the program, its maps, and what it runs of each pipeline.
 
+use crate::options::KernelOutlet;
 use crate::table::Table;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use weir_ebpf::Code;
 use weir_plan::physical::Prefix;
 
@@ -20,6 +22,11 @@ pub enum Hook {
 /// What a program returns for frames that workers need to see whole.
 pub const WHOLE: i32 = i32::MAX;
 
+/// What a program returns for frames that the outlet of this number is to send.
+pub const fn redirect_to(outlet: usize) -> i32 {
+    -1 - outlet as i32
+}
+
 /// Bytes of stack that a program may use, since another calls it.
 pub const STACK_BYTES: i16 = 448;
 
@@ -29,7 +36,8 @@ pub struct KernelProgram {
     /// Where it runs.
     pub hook: Hook,
     /// Its instructions: a function of the hook's context (`R1`), which returns how many bytes of
-    /// the frame workers need to see. 0: the frame is finished; [`WHOLE`]: all. To the kernel that
+    /// the frame workers need to see. 0: the frame is finished; [`WHOLE`]: all; in XDP also
+    /// [`redirect_to`] an outlet. To the kernel that
     /// is what a socket filter returns. At the other hooks, the program of the capture calls it and
     /// hands frames up; so it has [`STACK_BYTES`] of stack. Maps are named by their position in
     /// `maps`, until [`Code::with_maps`] puts file descriptors there.
@@ -45,6 +53,8 @@ pub struct KernelProgram {
     /// Why workers get frames whole: one clause. `None`: of those whose headers the program found
     /// they get no more than these.
     pub whole: Option<String>,
+    /// Where it counts what it does with frames, if it drops any or hands any out: the last map.
+    pub actions: Option<Actions>,
     /// What it runs of each pipeline over packets, in program order.
     pub prefixes: Vec<Prefix>,
 }
@@ -64,15 +74,76 @@ pub enum FrameCount {
     Unclear,
     /// A map had no room for their group.
     Full,
+    /// Dropped or handed out, as the query says.
+    Acted,
 }
 
 impl FrameCount {
     /// How many there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 
     /// Words of 8 bytes that each CPU has of the map: a cache line, since a CPU writes to its own
     /// alone.
     pub const WORDS: usize = 8;
+}
+
+/// What a program does with frames, and where it counts that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Actions {
+    /// The outlets, in the order of their numbers.
+    pub outlets: Vec<KernelOutlet>,
+    /// The memory of this.
+    pub memory: ActionMemory,
+}
+
+/// The memory that a program which hands frames out shares with the process: of each outlet the
+/// length of the longest frame that it takes, which the process sets, 0 while it takes none; then
+/// what each CPU did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ActionMemory {
+    /// How many outlets there are.
+    pub outlets: usize,
+    /// The number after that of the last CPU there may be.
+    pub cpus: usize,
+}
+
+/// Words of a cache line: CPUs write to their own lines only.
+const LINE_WORDS: usize = 8;
+
+impl ActionMemory {
+    /// How many words there are.
+    pub fn words(self) -> usize {
+        self.counts() + self.cpus * self.cpu_words()
+    }
+
+    /// The word that says how long a frame for this outlet may be.
+    pub fn longest(self, outlet: usize) -> usize {
+        outlet
+    }
+
+    /// The first word of the counts.
+    pub(crate) fn counts(self) -> usize {
+        self.outlets.next_multiple_of(LINE_WORDS)
+    }
+
+    /// Words of the counts of one CPU: frames and bytes that were dropped, then those of each
+    /// outlet.
+    pub(crate) fn cpu_words(self) -> usize {
+        (2 * (1 + self.outlets)).next_multiple_of(LINE_WORDS)
+    }
+
+    /// Frames and bytes that all CPUs dropped, then those that they handed to each outlet.
+    pub fn sums(self, words: &[AtomicU64]) -> Vec<(u64, u64)> {
+        let mut sums = vec![(0, 0); 1 + self.outlets];
+        let counts = words.get(self.counts()..).unwrap_or_default();
+        for cpu in counts.chunks_exact(self.cpu_words()) {
+            for (sum, pair) in sums.iter_mut().zip(cpu.chunks_exact(2)) {
+                sum.0 += pair[0].load(Ordering::Relaxed);
+                sum.1 += pair[1].load(Ordering::Relaxed);
+            }
+        }
+        sums
+    }
 }
 
 /// A map that a program needs: one entry, whose value programs address by `LoadMapValue`, and the

@@ -3,6 +3,8 @@
 
 #![expect(clippy::print_stderr, reason = "tests say what they leave out, and what they counted")]
 
+#[path = "oracle/act.rs"]
+mod act;
 #[path = "../../engine/tests/sim/choices.rs"]
 mod choices;
 mod common;

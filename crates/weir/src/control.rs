@@ -43,6 +43,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         kernel_wanted: ledger.kernel.wanted,
         kernel_unclear: ledger.kernel.unclear,
         kernel_full: ledger.kernel.full,
+        kernel_acted: ledger.kernel.acted,
         processed: ledger.processed,
         cut: ledger.cut,
         malformed: ledger.malformed_total(),

@@ -72,7 +72,7 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
 
 /// Lines for what a program of the query did in the kernel, if there is one.
 fn in_kernel(kernel: &KernelCounts) -> Vec<LedgerLine> {
-    let KernelCounts { filtered, counted, wanted, unclear, full } = *kernel;
+    let KernelCounts { filtered, counted, wanted, unclear, full, acted } = *kernel;
     let mut up = Vec::new();
     for (n, why) in [(unclear, "it could not read"), (full, "it had no room for")] {
         if n > 0 {
@@ -91,6 +91,9 @@ fn in_kernel(kernel: &KernelCounts) -> Vec<LedgerLine> {
     }
     if counted > 0 {
         lines.push(LedgerLine::new("counted", counted, " by the query, in the kernel"));
+    }
+    if acted > 0 {
+        lines.push(LedgerLine::new("acted", acted, ACTED));
     }
     lines
 }
@@ -283,6 +286,7 @@ fn why(reason: Refusal) -> &'static str {
     }
 }
 
+const ACTED: &str = " dropped or handed out by the query, in the kernel";
 const ABANDONED: &str = " on their way to a worker when a stage failed";
 const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
@@ -398,7 +402,7 @@ mod tests {
         processed   9
         rows        0
         ");
-        let kernel = KernelCounts { filtered: 0, counted: 70, wanted: 0, unclear: 2, full: 1 };
+        let kernel = KernelCounts { counted: 70, unclear: 2, full: 1, ..KernelCounts::default() };
         let ledger = Ledger { received: 73, kernel, processed: 3, ..Ledger::default() };
         assert_snapshot!(render(&ledger), @r"
         received   73 packets
@@ -408,6 +412,19 @@ mod tests {
         rows        0
         ");
         assert!(!Ledger { received: 72, ..ledger }.adds_up());
+        let kernel = KernelCounts { acted: 5, ..KernelCounts::default() };
+        let mut ledger = Ledger { received: 5, kernel, ..Ledger::default() };
+        ledger.ends.dropped = Traffic { frames: 3, bytes: 180 };
+        ledger.ends.add(&Outlet::Named("eth1".to_owned()), Traffic { frames: 2, bytes: 120 });
+        assert_snapshot!(render(&ledger), @r"
+        received   5 packets
+        filtered   0 by the query, in the kernel; it handed 0 up
+        acted      5 dropped or handed out by the query, in the kernel
+        processed  0
+        rows       0
+        sent       2 packets to eth1, 120 bytes
+        dropped    3 packets, 180 bytes
+        ");
     }
 
     #[test]

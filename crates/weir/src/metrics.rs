@@ -191,6 +191,7 @@ fn packets(out: &mut Exposition, ledger: &Ledger) {
         ("wanted", kernel.wanted),
         ("unclear", kernel.unclear),
         ("full", kernel.full),
+        ("acted", kernel.acted),
     ];
     out.counter(
         "weir_kernel_packets",

@@ -1,16 +1,19 @@
 //! The part of a query that the kernel runs: whether a run may have one, and how it is loaded.
 
+mod outlets;
+
 use crate::args::{Capture, LiveArgs, OffloadMode, RunOptions};
 use crate::tables::{Clocks, FrameCounts, KernelTables};
+use outlets::{QueryOutlets, outputs_of};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::sync::{Arc, OnceLock};
 use weir_capture::ebpf::{
     Offloaded, Program, ProgramKind, SharedMemory, can_wait_for_programs, cpu_numbers,
 };
-use weir_capture::live::{Directions, KernelPart, Offload, SocketSite, interfaces};
+use weir_capture::live::{Directions, Interface, KernelPart, Offload, SocketSite, interfaces};
 use weir_ebpf::Code;
-use weir_offload::{Hook, KernelProgram, OffloadOptions, Prefix, Refuse, compile};
+use weir_offload::{Hook, KernelOutlet, KernelProgram, OffloadOptions, Prefix, Refuse, compile};
 use weir_packet::source::LinkType;
 use weir_packet::walk::Headers;
 use weir_plan::Program as Query;
@@ -51,6 +54,8 @@ pub(crate) struct KernelQuery {
     secret: [u64; 2],
     /// The tables of these groups, once a program makes some, or its frames are counted by time.
     tables: Arc<OnceLock<Arc<KernelTables>>>,
+    /// Where packets go that it hands out.
+    outlets: QueryOutlets,
 }
 
 impl KernelQuery {
@@ -66,13 +71,15 @@ impl KernelQuery {
             refused,
             secret: [0, 1].map(|draw: u64| random.hash_one(draw)),
             tables: Arc::default(),
+            outlets: QueryOutlets { all: query.outlets(), pass: None },
         }
     }
 
     /// The same, where fields are read as the options of a run say.
     pub(crate) fn read_by(self, options: &RunOptions) -> KernelQuery {
         let (headers, fragments) = (options.headers.into(), options.fragments);
-        KernelQuery { headers, fragments, ..self }
+        let outlets = QueryOutlets { pass: options.write.to.clone(), ..self.outlets };
+        KernelQuery { headers, fragments, outlets, ..self }
     }
 
     /// Why the kernel may run no part of it, if that is so: one clause.
@@ -88,6 +95,12 @@ impl KernelQuery {
         let (headers, fragments) = (self.headers, self.fragments);
         let options = OffloadOptions { headers, fragments, ..*options };
         compile(&self.plan, &options).map_err(|e| e.to_string())
+    }
+
+    /// Where its packets go, as far as names tell, where those that pass go to an interface.
+    pub(crate) fn outlets_by_name(&self) -> Vec<KernelOutlet> {
+        let pass = Some("eth1".to_owned());
+        QueryOutlets { pass, ..self.outlets.clone() }.by_name()
     }
 
     /// What the run reads of programs in the kernel beside their counts, if there is anything.
@@ -107,25 +120,31 @@ impl KernelQuery {
         &self,
         program: &KernelProgram,
         load: impl FnOnce(Code) -> Result<T, String>,
-    ) -> Result<(T, FrameCounts), String> {
+    ) -> Result<Placed<T>, String> {
         let words = program.maps.first().map_or(0, |map| map.words);
         let counts = SharedMemory::new("weir-frames", words).map_err(|e| no_map(&e))?;
         let counts = FrameCounts(Arc::new(counts));
-        if program.tables.is_empty() && !program.asks_for_losses {
+        let actions = program.actions.as_ref();
+        if program.tables.is_empty() && !program.asks_for_losses && actions.is_none() {
             let loaded = load(program.code.with_maps(&[counts.0.number()]))?;
-            return Ok((loaded, counts));
+            return Ok(Placed { loaded, counts, actions: None });
         }
         let made = || Arc::new(KernelTables::new(program.tables.clone(), Box::new(Clocks::now)));
         let tables = self.tables.get_or_init(made);
         if !tables.are(&program.tables) {
             return Err("its groups are not those of the other interfaces".to_owned());
         }
-        let memory = tables.add(counts.clone()).map_err(|e| no_map(&e))?;
-        let mut numbers = vec![counts.0.number(), memory.control.number()];
-        numbers.extend(memory.memory.iter().map(SharedMemory::number));
+        let memory = tables.add(counts.clone(), actions).map_err(|e| no_map(&e))?;
+        let mut numbers = vec![counts.0.number()];
+        if !program.tables.is_empty() {
+            numbers.push(memory.control.number());
+            numbers.extend(memory.memory.iter().map(SharedMemory::number));
+        }
+        let deeds = memory.deeds.as_ref().map(|deeds| Arc::clone(&deeds.memory));
+        numbers.extend(deeds.iter().map(|memory| memory.number()));
         let loaded = load(program.code.with_maps(&numbers))?;
         tables.read_from(memory);
-        Ok((loaded, counts))
+        Ok(Placed { loaded, counts, actions: deeds })
     }
 
     /// The program for the sockets of an interface, loaded.
@@ -149,26 +168,37 @@ impl KernelQuery {
             }
             OffloadMode::Require | OffloadMode::Off => self.compile_to_run(&options)?,
         };
-        let (program, counts) = self.place(&compiled, |code| {
+        let placed = self.place(&compiled, |code| {
             Program::load(ProgramKind::SocketFilter, "weir_query", &code)
                 .map_err(|e| format!("the kernel refuses the program: {e}"))
         })?;
+        let Placed { loaded: program, counts, .. } = placed;
         Ok(Loaded { program, counts, prefixes: compiled.prefixes })
     }
 
-    /// The function that a capture at this hook calls for frames of this link type.
+    /// The function that a capture of an interface at this hook calls.
     fn for_hook(
         &self,
         hook: Hook,
-        link: LinkType,
+        name: &str,
+        known: &[Interface],
         live: &LiveArgs,
     ) -> Result<(Offloaded, Vec<Prefix>), String> {
+        // The capture says so itself if there is no such interface.
+        let link = known.iter().find(|on| on.name == name).map(|on| on.link);
+        let link = link.unwrap_or(LinkType::ETHERNET);
+        let (outlets, interfaces) = self.outlets.of_packets_from(name, known);
         let all = OffloadOptions::new(hook, processors()?);
         let snaplen = live.snapshot_length.unwrap_or(all.snaplen);
-        let compiled = self.compile_to_run(&OffloadOptions { link, snaplen, ..all })?;
-        let (code, counts) = self.place(&compiled, Ok)?;
+        let (outlets, interface) = (Ok(&outlets[..]), Some(name));
+        let options = OffloadOptions { link, snaplen, outlets, interface, ..all };
+        let compiled = self.compile_to_run(&options)?;
+        let Placed { loaded: code, counts, actions } = self.place(&compiled, Ok)?;
         let counts = Box::new(move || counts.sums());
-        Ok((Offloaded { code, trims: compiled.whole.is_none(), counts }, compiled.prefixes))
+        let outputs = compiled.actions.as_ref().zip(actions.as_ref());
+        let outputs = outputs.map(|(actions, memory)| outputs_of(actions, memory, interfaces));
+        let trims = compiled.whole.is_none();
+        Ok((Offloaded { code, trims, counts, outputs }, compiled.prefixes))
     }
 }
 
@@ -190,6 +220,14 @@ pub(crate) struct ForHook {
     pub(crate) programs: Vec<Offloaded>,
     /// What each runs, in a line.
     pub(crate) runs: Vec<String>,
+}
+
+/// A program with its memory.
+struct Placed<T> {
+    loaded: T,
+    counts: FrameCounts,
+    /// Where it counts what it does with frames.
+    actions: Option<Arc<SharedMemory>>,
 }
 
 /// A program in the kernel.
@@ -243,9 +281,7 @@ pub(crate) fn for_hook(
     }
     let known = interfaces().unwrap_or_default();
     for name in &live.interface {
-        // The capture says so itself if there is no such interface.
-        let link = known.iter().find(|on| on.name == *name).map(|on| on.link);
-        let made = query.for_hook(hook, link.unwrap_or(LinkType::ETHERNET), live);
+        let made = query.for_hook(hook, name, &known, live);
         let (program, prefixes) = made.map_err(|why| (name.clone(), why))?;
         all.programs.push(program);
         all.runs.push(format!("{name}: {}", runs(hook, &prefixes)));
@@ -257,7 +293,11 @@ pub(crate) fn for_hook(
 fn runs(hook: Hook, prefixes: &[Prefix]) -> String {
     let parts = prefixes.iter().map(|prefix| {
         let plural = if prefix.stages == 1 { "" } else { "s" };
-        let all = if prefix.counts { ", and counts" } else { "" };
+        let all = match prefix {
+            Prefix { acts: true, .. } => ", and hands packets out",
+            Prefix { counts: true, .. } => ", and counts",
+            _ => "",
+        };
         format!("{} stage{plural} of {}{all}", prefix.stages, prefix.pipeline)
     });
     let parts: Vec<String> = parts.collect();

@@ -20,8 +20,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use weir_capture::ebpf::{SharedMemory, wait_for_programs};
+use weir_engine::counters::{Ends, Traffic};
 use weir_engine::kernel::{KernelCell, KernelFeed, KernelGroups};
-use weir_offload::{CellValue, Control, Table, TableGroups};
+use weir_offload::{Actions, CellValue, Control, Table, TableGroups};
 use weir_plan::physical::PipelineId;
 
 /// Groups that wait for the machine level, at most: while there are more, frames go up.
@@ -55,6 +56,32 @@ pub(crate) struct ProgramTables {
     pub(crate) control: SharedMemory,
     /// In which it counts frames.
     pub(crate) frames: FrameCounts,
+    /// In which it counts what it does with them, if it does something.
+    pub(crate) deeds: Option<Deeds>,
+}
+
+/// What a program does with frames, and the memory in which it counts that.
+#[derive(Clone, Debug)]
+pub(crate) struct Deeds {
+    pub(crate) actions: Actions,
+    pub(crate) memory: Arc<SharedMemory>,
+}
+
+impl Deeds {
+    fn new(actions: &Actions) -> io::Result<Deeds> {
+        let memory = SharedMemory::new("weir-actions", actions.memory.words())?;
+        Ok(Deeds { actions: actions.clone(), memory: Arc::new(memory) })
+    }
+
+    /// Adds what was done so far.
+    fn count(&self, ends: &mut Ends) {
+        let sums = self.actions.memory.sums(self.memory.words()).into_iter();
+        let mut traffic = sums.map(|(frames, bytes)| Traffic { frames, bytes });
+        ends.dropped.merge(traffic.next().unwrap_or_default());
+        for (to, traffic) in self.actions.outlets.iter().zip(traffic) {
+            ends.add(&to.outlet, traffic);
+        }
+    }
 }
 
 /// Says what the clocks show.
@@ -122,12 +149,17 @@ impl KernelTables {
     ///
     /// # Errors
     /// Where the kernel refuses the memory.
-    pub(crate) fn add(&self, frames: FrameCounts) -> io::Result<ProgramTables> {
+    pub(crate) fn add(
+        &self,
+        frames: FrameCounts,
+        actions: Option<&Actions>,
+    ) -> io::Result<ProgramTables> {
         let state = self.lock();
         let control = SharedMemory::new("weir-control", state.control.words())?;
         let memory = |w: &OpenWindow| SharedMemory::new("weir-table", w.table.words());
         let memory = state.windows.iter().map(memory).collect::<io::Result<Vec<_>>>()?;
-        let program = ProgramTables { memory, control, frames };
+        let deeds = actions.map(Deeds::new).transpose()?;
+        let program = ProgramTables { memory, control, frames, deeds };
         for (t, window) in state.windows.iter().enumerate() {
             program.control.words()[state.control.half(t)].store(window.half, Ordering::Relaxed);
         }
@@ -215,6 +247,12 @@ impl KernelFeed for KernelTables {
     fn finished_before(&self, time: i64) -> u64 {
         let TableState { programs, finished, .. } = &mut *self.lock();
         finished.before(time, || finished_by(programs))
+    }
+
+    fn count_ends(&self, ends: &mut Ends) {
+        let state = self.lock();
+        let deeds = state.programs.iter().filter_map(|program| program.deeds.as_ref());
+        deeds.for_each(|deeds| deeds.count(ends));
     }
 }
 

@@ -87,8 +87,8 @@ fn counted() -> Physical {
 fn counted_prefixes() -> [Prefix; 2] {
     let stopped_by = Some("rows are for workers".to_owned());
     [
-        Prefix { pipeline: PipelineId(0), stages: 2, counts: true, stopped_by: None },
-        Prefix { pipeline: PipelineId(1), stages: 1, counts: false, stopped_by },
+        Prefix { pipeline: PipelineId(0), stages: 2, counts: true, acts: false, stopped_by: None },
+        Prefix { pipeline: PipelineId(1), stages: 1, counts: false, acts: false, stopped_by },
     ]
 }
 
@@ -129,6 +129,7 @@ fn a_kernel_level_changes_no_meaning() {
                 pipeline: PipelineId(p),
                 stages: wheres(p),
                 counts: false,
+                acts: false,
                 stopped_by: None,
             })
             .collect();

@@ -14,7 +14,23 @@ pub struct Offloaded {
     pub trims: bool,
     /// Reads what it has counted, without a system call.
     pub counts: ReadCounts,
+    /// The interfaces that it hands frames to by itself, in XDP.
+    pub outputs: Option<KernelOutputs>,
 }
+
+/// Interfaces that a program hands frames to: it returns -1 less the number of one.
+pub struct KernelOutputs {
+    /// How many numbers there are.
+    pub count: u32,
+    /// Numbers, and the interfaces that have them by their numbers in the system.
+    pub interfaces: Vec<(u32, u32)>,
+    /// Tells the program how long the longest frame is that an interface takes.
+    pub set_longest: SetLongest,
+}
+
+/// Tells a program how long the longest frame is that the interface of a number takes: 0 while it
+/// takes none.
+pub type SetLongest = Box<dyn Fn(u32, u64) + Send>;
 
 /// Reads what a program has counted.
 pub type ReadCounts = Box<dyn Fn() -> KernelCounts + Send>;

@@ -55,15 +55,19 @@ impl Captured {
     }
 }
 
+/// The interface that frames for an outlet of this name leave by, by its form alone, if it is one.
+pub fn interface_of(outlet: &str) -> Option<String> {
+    match Place::of(outlet) {
+        Ok(Place::Interface) => Some(outlet.to_owned()),
+        Ok(Place::Xdp(interface)) => Some(interface),
+        _ => None,
+    }
+}
+
 /// The interface among `captured` that an outlet of this name sends by, if it is one.
 pub(super) fn captured_interface<'a>(captured: &'a [Captured], name: &str) -> Option<&'a Captured> {
-    let place = Place::of(name);
-    let interface = match &place {
-        Ok(Place::Interface) => name,
-        Ok(Place::Xdp(interface)) => interface,
-        _ => return None,
-    };
-    captured.iter().find(|on| on.is(interface))
+    let interface = interface_of(name)?;
+    captured.iter().find(|on| on.is(&interface))
 }
 
 /// Refuses an interface that frames are captured on, unless others are, too, and only what comes

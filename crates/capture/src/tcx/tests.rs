@@ -163,7 +163,7 @@ pub(crate) fn offloaded(data: i16, data_end: i16) -> Offloaded {
         let filtered = by_cpu.map(|words| words[1].load(Ordering::Relaxed)).sum();
         KernelCounts { filtered, ..KernelCounts::default() }
     };
-    Offloaded { code, trims: true, counts: Box::new(counts) }
+    Offloaded { code, trims: true, counts: Box::new(counts), outputs: None }
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(crate) struct LinkInfo {
     /// What its frames are like, an `ARPHRD_…`.
     pub(crate) hardware: u16,
     pub(crate) up: bool,
+    /// Whether there is something at the other end.
+    pub(crate) carrier: bool,
     /// Bytes of a frame after its Ethernet header at most.
     pub(crate) mtu: u32,
     /// Receive queues that the driver could have.
@@ -65,9 +67,9 @@ pub(crate) struct Interfaces(OwnedFd);
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
-const NLMSG_ERROR: u16 = 2;
+pub(super) const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-const NLM_F_REQUEST: u16 = 1;
+pub(super) const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 
 const IFLA_IFNAME: u16 = 3;
@@ -83,8 +85,9 @@ const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const MISSED: usize = 15;
 
 const IFF_UP: u32 = 1;
+const IFF_LOWER_UP: u32 = 1 << 16;
 
-const HEADER: usize = 16;
+pub(super) const HEADER: usize = 16;
 const IFINFO: usize = 16;
 
 /// Longest name of an interface.
@@ -188,7 +191,7 @@ impl LinkChanges {
 }
 
 /// Goes through messages, by kind and body.
-fn messages(mut bytes: &[u8], mut each: impl FnMut(u16, &[u8])) {
+pub(super) fn messages(mut bytes: &[u8], mut each: impl FnMut(u16, &[u8])) {
     while let (Some(len), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let len = (len as usize).clamp(HEADER, bytes.len().max(HEADER));
         each(kind, bytes.get(HEADER..len).unwrap_or(&[]));
@@ -242,6 +245,7 @@ fn interface(body: &[u8]) -> LinkInfo {
         hardware: u16_at(body, 2).unwrap_or(0),
         index: u32_at(body, 4).unwrap_or(0),
         up: u32_at(body, 8).unwrap_or(0) & IFF_UP != 0,
+        carrier: u32_at(body, 8).unwrap_or(0) & IFF_LOWER_UP != 0,
         ..LinkInfo::default()
     };
     for (kind, value) in attributes(body.get(IFINFO..).unwrap_or(&[])) {

@@ -4,6 +4,7 @@ use super::error::{Refused, XdpError, refused};
 use super::link::{Interfaces, LinkInfo};
 use super::mode::{Mode, WhyNot};
 use super::options::XdpOptions;
+use super::outputs::{refresh, take_redirected};
 use super::program::Redirect;
 use super::queue::{Opened, Queue, Request};
 use super::source::{Port, XdpSource};
@@ -62,7 +63,8 @@ pub fn open_xdp_offloaded(
         if let Some((place, id)) = interface.program {
             return Err(another(name, place, id).on(name));
         }
-        let opened = Opening { interface: &interface, port, options }.open(offloaded.next())?;
+        let opening = Opening { known: &known, interface: &interface, port, options };
+        let opened = opening.open(offloaded.next())?;
         ports.push(opened.0);
         queues.extend(opened.1);
         modes.push(opened.2);
@@ -91,6 +93,7 @@ fn another(interface: &str, place: &'static str, id: u32) -> XdpError {
 
 /// One interface to be opened.
 struct Opening<'a> {
+    known: &'a Interfaces,
     interface: &'a LinkInfo,
     port: usize,
     options: &'a XdpOptions,
@@ -102,7 +105,10 @@ impl Opening<'_> {
         let frame_bytes = self.frame_bytes()?;
         let (queues_max, probing) = self.queues()?;
         let redirect = Redirect::load(name, queues_max, offloaded.as_ref())?;
-        let (link, attach, not_native) = self.attach(&redirect)?;
+        let outputs = offloaded.as_ref().and_then(|offloaded| offloaded.outputs.as_ref());
+        outputs.iter().for_each(|outputs| refresh(outputs, self.known));
+        let only_generic = outputs.and_then(|outputs| take_redirected(outputs, self.known).err());
+        let (link, attach, not_native) = self.attach(&redirect, only_generic)?;
         if attach == Attach::Generic && self.options.zero_copy == Some(true) {
             return Err(XdpError::NoZeroCopy(not_native.map(|why| why.to_string())).on(name));
         }
@@ -152,8 +158,7 @@ impl Opening<'_> {
             })?;
         }
         let point = CapturePoint::new(self.options.interfaces.number(name), Some(Direction::In));
-        let counts = offloaded.map(|offloaded| offloaded.counts);
-        let port = Port::new(self.interface, (redirect, counts), link, point)?;
+        let port = Port::new(self.interface, (redirect, offloaded), link, point)?;
         Ok((port, queues, mode))
     }
 
@@ -177,13 +182,19 @@ impl Opening<'_> {
         Ok((queues, known.is_none()))
     }
 
-    /// Puts the program on the interface.
-    fn attach(&self, redirect: &Redirect) -> Result<(Link, Attach, Option<WhyNot>), SourceError> {
+    /// Puts the program on the interface: into the driver, unless something speaks for the stack.
+    fn attach(
+        &self,
+        redirect: &Redirect,
+        only_generic: Option<String>,
+    ) -> Result<(Link, Attach, Option<WhyNot>), SourceError> {
         let LinkInfo { name, index, .. } = self.interface;
         let put = |attach| Link::xdp(&redirect.program, *index, attach);
         let failed = |what, e| Err(refused(name, None, what, Refused::Attach(e)));
         let mut not_native = Some(WhyNot::Unwanted);
-        if self.options.attach != Some(Attach::Generic) {
+        if let (Some(why), None) = (only_generic, self.options.attach) {
+            not_native = Some(WhyNot::Refused(why));
+        } else if self.options.attach != Some(Attach::Generic) {
             match put(Attach::Native) {
                 Ok(link) => return Ok((link, Attach::Native, None)),
                 Err(e) if final_word(&e) || self.options.attach.is_some() => {

@@ -1,6 +1,7 @@
 //! The program on an interface: each frame to the socket of its queue, else on to the stack.
 
 use super::error::{Refused, refused};
+use super::outputs::interface_map;
 use crate::ebpf::{LoadError, Map, MapKind, Offloaded, Program, ProgramKind};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -33,6 +34,8 @@ pub(super) struct Redirect {
     sockets: Map,
     /// By queue; the last entry is that of all further queues.
     counters: Map,
+    /// The interfaces that a query's program hands frames to.
+    _outputs: Option<Map>,
     queues: u32,
     /// What the length on the wire of each frame is marked with, which stands before it.
     pub(super) mark: Option<u32>,
@@ -61,8 +64,14 @@ impl Redirect {
         let sockets = Map::new(MapKind::Xsk, "weir-sockets", 4, 4, queues).map_err(&making)?;
         let counters = Map::new(MapKind::PerCpuArray, "weir-queues", 4, COUNTERS, queues + 1);
         let counters = counters.map_err(&making)?;
+        let outputs = offloaded.and_then(|offloaded| offloaded.outputs.as_ref());
+        let outputs = outputs.map(interface_map).transpose().map_err(&making)?;
         let load = |mark| -> Result<Program, LoadError> {
-            let maps = (sockets.number(), counters.number());
+            let maps = RedirectMaps {
+                sockets: sockets.number(),
+                counters: counters.number(),
+                outputs: outputs.as_ref().map(Map::number),
+            };
             let code = code(maps, queues, offloaded, mark)
                 .map_err(|e| LoadError { source: io::Error::other(e), log: String::new() })?;
             Program::load(ProgramKind::Xdp, "weir-redirect", &code)
@@ -77,7 +86,7 @@ impl Redirect {
         }
         let program = program
             .map_err(|e| refused(interface, None, "loading the XDP program", Refused::Load(e)))?;
-        Ok(Redirect { program, sockets, counters, queues, mark })
+        Ok(Redirect { program, sockets, counters, _outputs: outputs, queues, mark })
     }
 
     /// Frames of this queue go to this socket from now on.
@@ -103,6 +112,14 @@ impl Redirect {
     }
 }
 
+/// The numbers of the maps of the program.
+#[derive(Clone, Copy)]
+struct RedirectMaps {
+    sockets: i32,
+    counters: i32,
+    outputs: Option<i32>,
+}
+
 /// In C:
 ///
 /// ```c
@@ -115,13 +132,14 @@ impl Redirect {
 /// ```
 ///
 /// What is offloaded is asked before the redirection, if the queue has a socket; `0` drops the
-/// frame.
+/// frame, and a negative number says where it goes instead.
 fn code(
-    (sockets, counters): (i32, i32),
+    maps: RedirectMaps,
     queues: u32,
     offloaded: Option<&Offloaded>,
     mark: Option<u32>,
 ) -> Result<Code, weir_ebpf::AssembleError> {
+    let RedirectMaps { sockets, counters, outputs } = maps;
     let a = &mut Assembler::new();
     let [known, counted, passed] = ["known", "counted", "passed"].map(|name| a.label(name));
     let query = a.label("query");
@@ -135,7 +153,7 @@ fn code(
     a.bind(counted);
     a.mov(R8, R0);
     if offloaded.is_some() {
-        ask(a, sockets, query, passed);
+        ask(a, (sockets, outputs), query, passed);
         mark.iter().for_each(|&mark| trim(a, mark));
     }
     a.load_map(R1, sockets).mov(R2, R6).mov(R3, XDP_PASS).call(Helper::REDIRECT_MAP);
@@ -152,13 +170,20 @@ fn code(
 
 /// Asks the query how much of the frame goes up (`R7`), and drops it at 0. A frame whose queue has
 /// no socket is the host's, and goes on as it is.
-fn ask(a: &mut Assembler, sockets: i32, query: Label, passed: Label) {
-    let up = a.label("up");
+fn ask(a: &mut Assembler, (sockets, outputs): (i32, Option<i32>), query: Label, passed: Label) {
+    let (up, away) = (a.label("up"), a.label("away"));
     a.store(Size::W, R10, -4, R6);
     a.load_map(R1, sockets).mov(R2, R10).add(R2, -4).call(Helper::MAP_LOOKUP_ELEM);
     a.jump_if(Cond::Eq, R0, 0, passed);
     a.mov(R1, R9).push(EbpfInstruction::CallLocal { target: query });
+    if outputs.is_some() {
+        a.jump_if(Cond::Slt, R0, 0, away);
+    }
     a.jump_if(Cond::Ne, R0, 0, up).mov(R0, XDP_DROP).exit();
+    if let Some(outputs) = outputs {
+        a.bind(away).mov(R2, -1).alu(Alu::Sub, R2, R0);
+        a.load_map(R1, outputs).mov(R3, XDP_DROP).call(Helper::REDIRECT_MAP).exit();
+    }
     a.bind(up).mov(R7, R0);
 }
 

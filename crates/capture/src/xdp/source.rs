@@ -4,9 +4,10 @@ use super::error::{Refused, refused};
 use super::link::{Interfaces, LinkInfo, MissedFrames};
 use super::mode::Mode;
 use super::options::XdpOptions;
+use super::outputs::refresh;
 use super::program::Redirect;
 use super::queue::Queue;
-use crate::ebpf::{Link, ReadCounts, add_finished};
+use crate::ebpf::{KernelOutputs, Link, Offloaded, ReadCounts, add_finished};
 use crate::limits::{WAIT_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS};
 use crate::live::ReportEvent;
 use crate::live::clock::{pause_ms, pause_ns, system};
@@ -30,8 +31,9 @@ pub(super) struct Port {
     point: CapturePoint,
     _link: Link,
     redirect: Redirect,
-    /// What a query's program counted.
+    /// What a query's program counted, and where it hands frames.
     counts: Option<ReadCounts>,
+    outputs: Option<KernelOutputs>,
     /// What was counted before the capture began.
     passed_before: u64,
     missed: MissedFrames,
@@ -99,7 +101,7 @@ impl Port {
     /// An interface whose program redirects from now on.
     pub(super) fn new(
         interface: &LinkInfo,
-        (redirect, counts): (Redirect, Option<ReadCounts>),
+        (redirect, offloaded): (Redirect, Option<Offloaded>),
         link: Link,
         point: CapturePoint,
     ) -> Result<Port, SourceError> {
@@ -107,6 +109,8 @@ impl Port {
             let doing = "reading the counters of the XDP program";
             refused(&interface.name, None, doing, Refused::Other(e))
         })?;
+        let (counts, outputs) =
+            offloaded.map_or((None, None), |offloaded| (Some(offloaded.counts), offloaded.outputs));
         Ok(Port {
             name: interface.name.clone(),
             index: interface.index,
@@ -114,6 +118,7 @@ impl Port {
             _link: link,
             redirect,
             counts,
+            outputs,
             passed_before,
             missed: MissedFrames::from(interface),
         })
@@ -313,7 +318,10 @@ impl LiveDevice for XdpQueues {
     }
 
     fn count_drops(&self) {
-        self.ports.iter().for_each(|port| port.missed.ask(&self.known, port.index));
+        for port in &self.ports {
+            port.missed.ask(&self.known, port.index);
+            port.outputs.iter().for_each(|outputs| refresh(outputs, &self.known));
+        }
     }
 
     fn lost(&self) -> Lost {

@@ -226,6 +226,7 @@ impl<'e> MachineLevel<'e> {
         ledger.rows += self.written.rows - self.written.late;
         ledger.unwritten += self.written.late;
         self.egress.count(ledger);
+        self.kernel.iter().for_each(|kernel| kernel.count(ledger));
         for pipe in &self.pipes {
             pipe.pipeline.count(ledger);
             count_flow(&pipe.pipeline, FlowLevel::Machine, ledger);

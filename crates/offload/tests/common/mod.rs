@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_capture::ebpf::{Program, ProgramKind, SharedMemory};
+use weir_capture::ebpf::{Program, ProgramKind, SharedMemory, TestRun};
 use weir_capture::{Options, open};
 use weir_engine::conform::Frames;
 use weir_engine::functions::Functions;
 use weir_engine::naive::{self, TimeRules};
 use weir_offload::{
-    FrameCount, Hook, KernelProgram, MapSpec, NotOffloaded, OffloadOptions, compile,
+    FrameCount, Hook, KernelOutlet, KernelProgram, MapSpec, NotOffloaded, OffloadOptions, compile,
 };
 use weir_packet::craft::Frame;
+use weir_packet::egress::Outlet;
 use weir_packet::fields::FieldId;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::physical::Physical;
@@ -89,22 +90,41 @@ pub(crate) fn plan_of(text: &str) -> Physical {
 
 /// The program for a query, in the kernel.
 pub(crate) fn kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
-    kernel_of(&plan_of(text), hook, None)
+    kernel_of(&plan_of(text), OffloadOptions::new(hook, processors()))
 }
 
 /// The same, which makes groups where it can.
 pub(crate) fn counting_kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
-    kernel_of(&plan_of(text), hook, Some([7, 13]))
+    let options =
+        OffloadOptions { groups: Some([7, 13]), ..OffloadOptions::new(hook, processors()) };
+    kernel_of(&plan_of(text), options)
 }
 
-fn kernel_of(
-    plan: &Physical,
-    hook: Hook,
-    groups: Option<[u64; 2]>,
+/// The program in XDP for a query that hands packets out, to these outlets.
+pub(crate) fn acting_kernel(text: &str, outlets: &[KernelOutlet]) -> Result<Kernel, NotOffloaded> {
+    let options = OffloadOptions::new(Hook::Xdp, processors());
+    let options = OffloadOptions { groups: Some([7, 13]), outlets: Ok(outlets), ..options };
+    kernel_of(&plan_of(text), options)
+}
+
+/// The same for packets that come by this interface.
+pub(crate) fn kernel_at(
+    text: &str,
+    outlets: &[KernelOutlet],
+    interface: &str,
 ) -> Result<Kernel, NotOffloaded> {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let program =
-        compile(plan, &OffloadOptions { groups, ..OffloadOptions::new(hook, cpus as u32) })?;
+    let options = OffloadOptions::new(Hook::Xdp, processors());
+    let interface = Some(interface);
+    kernel_of(&plan_of(text), OffloadOptions { outlets: Ok(outlets), interface, ..options })
+}
+
+fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32
+}
+
+fn kernel_of(plan: &Physical, options: OffloadOptions<'_>) -> Result<Kernel, NotOffloaded> {
+    let hook = options.hook;
+    let program = compile(plan, &options)?;
     let make = |map: &MapSpec| SharedMemory::new(&map.name, map.words).expect("memory");
     let memory: Vec<SharedMemory> = program.maps.iter().map(make).collect();
     let kind = match hook {
@@ -120,6 +140,19 @@ fn kernel_of(
 }
 
 impl Kernel {
+    /// Says how long frames for an outlet may be.
+    pub(crate) fn set_longest(&self, outlet: usize, longest: u64) {
+        let actions = self.program.actions.as_ref().expect("it hands packets out");
+        let words = self.memory.last().expect("that is the last map").words();
+        words[actions.memory.longest(outlet)].store(longest, Relaxed);
+    }
+
+    /// Frames and bytes that it dropped, and those that went to each outlet.
+    pub(crate) fn deeds(&self) -> Vec<(u64, u64)> {
+        let actions = self.program.actions.as_ref().expect("it hands packets out");
+        actions.memory.sums(self.memory.last().expect("that is the last map").words())
+    }
+
     /// How many frames it counted so.
     fn count(&self, count: FrameCount) -> u64 {
         let words = self.memory[0].words().chunks(FrameCount::WORDS);
@@ -128,6 +161,11 @@ impl Kernel {
 
     /// What it does with a frame, and what it returned; `None` for frames that it can't be tried on.
     pub(crate) fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
+        self.run(frame).map(|(count, run)| (count, run.returned))
+    }
+
+    /// The same, with the frame as it is afterwards.
+    pub(crate) fn run(&self, frame: &[u8]) -> Option<(FrameCount, TestRun)> {
         let before = FrameCounts::of(self);
         let run = match self.program.hook {
             // The kernel takes off an Ethernet header first.
@@ -136,7 +174,7 @@ impl Kernel {
         };
         let run = run.ok()?;
         let after = FrameCounts::of(self);
-        Some((after.since(&before), run.returned))
+        Some((after.since(&before), run))
     }
 }
 
@@ -149,6 +187,7 @@ const DECISIONS: [FrameCount; FrameCount::COUNT] = [
     FrameCount::Wanted,
     FrameCount::Unclear,
     FrameCount::Full,
+    FrameCount::Acted,
 ];
 
 impl FrameCounts {
@@ -212,14 +251,33 @@ fn numbers(pipeline: &mut weir_plan::Pipeline) {
     pipeline.printed = true;
 }
 
+/// The outlets that a program hands each frame to, in order.
+pub(crate) fn handed_out(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<Outlet>> {
+    let mut source = Frames::new(LinkType::ETHERNET, &timed(frames));
+    let answer = naive::run(&program_of(text), &Functions::default(), &mut source, &TIME);
+    let mut outlets = vec![Vec::new(); frames.len()];
+    for out in answer.frames {
+        let number = (out.ts / APART_NS) as usize;
+        assert_eq!(out.bytes, frames[number], "frames leave as they came");
+        outlets[number].push(out.outlet);
+    }
+    outlets
+}
+
+/// Nanoseconds from one frame to the next.
+const APART_NS: i64 = 1000;
+
+/// Frames with their times.
+fn timed(frames: &[Vec<u8>]) -> Vec<(i64, Vec<u8>)> {
+    frames.iter().enumerate().map(|(i, f)| (i as i64 * APART_NS, f.clone())).collect()
+}
+
 /// No frame is late.
 const TIME: TimeRules = TimeRules { lateness_ns: 0, jump_ns: i64::MAX };
 
 /// Which frames' numbers a program puts out.
 fn rows(program: &weir_plan::Program, frames: &[Vec<u8>]) -> Vec<bool> {
-    let timed: Vec<(i64, Vec<u8>)> =
-        frames.iter().enumerate().map(|(i, f)| (i as i64 * 1000, f.clone())).collect();
-    let mut source = Frames::new(LinkType::ETHERNET, &timed);
+    let mut source = Frames::new(LinkType::ETHERNET, &timed(frames));
     let answer = naive::run(program, &Functions::default(), &mut source, &TIME);
     let mut kept = vec![false; frames.len()];
     for (_, row) in answer.rows {
@@ -268,6 +326,7 @@ pub(crate) fn check(
                 assert_ne!(returned, 0);
                 tally.unclear += 1;
             }
+            FrameCount::Acted => panic!("it hands nothing out: {}", shown()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common;
 use std::path::Path;
-use weir_offload::{Hook, OffloadOptions, compile};
+use weir_offload::{Hook, KernelOutlet, OffloadOptions, OutletPlace, compile};
 
 /// The first line of the table.
 const HEAD: &str = "| query | in the kernel | workers go on because |\n|---|---|---|\n";
@@ -24,13 +24,22 @@ fn the_documentation_says_what_the_kernel_runs_of_each_query() {
 
 fn row(path: &str, text: &str) -> String {
     let name = Path::new(path).file_stem().expect("a name").to_string_lossy();
-    let options = OffloadOptions { groups: Some([0; 2]), ..OffloadOptions::new(Hook::Xdp, 1) };
+    // As if all outputs were interfaces.
+    let outlet = |outlet| KernelOutlet { outlet, place: OutletPlace::Interface };
+    let outlets: Vec<KernelOutlet> =
+        common::program_of(text).outlets().into_iter().map(outlet).collect();
+    let options = OffloadOptions {
+        groups: Some([0; 2]),
+        outlets: Ok(&outlets),
+        ..OffloadOptions::new(Hook::Xdp, 1)
+    };
     let (what, why) = match compile(&common::plan_of(text), &options) {
         Err(why) => ("nothing".to_owned(), why.to_string()),
         Ok(program) => {
             let all = &program.prefixes;
             let counting = all.iter().filter(|prefix| prefix.counts).count();
             let what = match counting {
+                0 if all.iter().any(|prefix| prefix.acts) => "hands packets out".to_owned(),
                 0 => "filters".to_owned(),
                 n if n == all.len() => "counts".to_owned(),
                 n => format!("filters, and counts for {n} of {} pipelines", all.len()),

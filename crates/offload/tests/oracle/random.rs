@@ -92,7 +92,7 @@ const IP_FIELDS: [&str; 6] =
     ["ip.src", "ip.dst", "hosts.a", "hosts.b", "arp.sender_ip", "arp.target_ip"];
 
 /// A condition of what the kernel level may have, no deeper than `depth`.
-fn condition(c: &mut Choices, depth: usize) -> String {
+pub(super) fn condition(c: &mut Choices, depth: usize) -> String {
     if depth == 0 {
         return format!("({})", c.pick(&BOOL_FIELDS));
     }

@@ -34,8 +34,8 @@ impl Account {
     }
 }
 
-/// Frames that a program of the query met in the kernel. The first two kinds are finished there;
-/// the others go up, to be delivered or lost.
+/// Frames that a program of the query met in the kernel. Those that are filtered, counted or acted
+/// on are finished there; the others go up, to be delivered or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct KernelCounts {
     /// No pipeline wanted them.
@@ -48,12 +48,14 @@ pub struct KernelCounts {
     pub unclear: u64,
     /// A table in the kernel had no room for their group.
     pub full: u64,
+    /// They were dropped or handed out in the kernel, as the query says.
+    pub acted: u64,
 }
 
 impl KernelCounts {
     /// Those that the kernel finished.
     pub fn finished(&self) -> u64 {
-        self.filtered.saturating_add(self.counted)
+        self.filtered.saturating_add(self.counted).saturating_add(self.acted)
     }
 
     /// Those that went up.
@@ -63,12 +65,13 @@ impl KernelCounts {
 
     /// Adds those of another source.
     pub fn merge(&mut self, other: KernelCounts) {
-        let KernelCounts { filtered, counted, wanted, unclear, full } = other;
+        let KernelCounts { filtered, counted, wanted, unclear, full, acted } = other;
         self.filtered = self.filtered.saturating_add(filtered);
         self.counted = self.counted.saturating_add(counted);
         self.wanted = self.wanted.saturating_add(wanted);
         self.unclear = self.unclear.saturating_add(unclear);
         self.full = self.full.saturating_add(full);
+        self.acted = self.acted.saturating_add(acted);
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Prefix {
     pub stages: usize,
     /// Whether the last of them aggregates in kernel maps, so that its frames need not go up.
     pub counts: bool,
+    /// Whether the last of them hands packets out there, or drops them.
+    pub acts: bool,
     /// Why the kernel does not run the next stage: one clause. `None`: it runs all that
     /// workers would.
     pub stopped_by: Option<String>,
@@ -28,7 +30,11 @@ impl Prefix {
     pub fn why(&self) -> String {
         match (&self.stopped_by, self.stages) {
             (Some(why), 0) => format!("the kernel can run nothing of it: {why}"),
+            (Some(why), _) if self.acts => {
+                format!("packets are handed out in the kernel, where they can be: {why}")
+            }
             (Some(why), _) => format!("workers go on from here: {why}"),
+            (None, _) if self.acts => "packets are handed out in the kernel".to_owned(),
             (None, _) if self.counts => "groups in the kernel take whole frames in".to_owned(),
             (None, _) => "workers have nothing to filter beyond this".to_owned(),
         }

@@ -39,6 +39,7 @@ impl FrameCounts {
             wanted: of(FrameCount::Wanted),
             unclear: of(FrameCount::Unclear),
             full: of(FrameCount::Full),
+            acted: of(FrameCount::Acted),
         }
     }
 }

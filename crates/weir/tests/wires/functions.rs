@@ -1,6 +1,8 @@
 //! The two network functions of the library, between namespaces, with real clients and servers.
 
 use crate::common::{root, skip, workplace};
+use crate::has_line;
+use crate::in_kernel::IN_KERNEL;
 use crate::space::{Space, Stream, until};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -165,14 +167,28 @@ fn one_program_stands_between_two_interfaces() {
 /// A DNS query comes to all workers; of other traffic, each pair of hosts to one, always the same.
 #[test]
 fn the_load_balancer_spreads_pairs_and_copies_dns() {
-    let test = "wires::functions::the_load_balancer_spreads_pairs_and_copies_dns";
+    spread("wires::functions::the_load_balancer_spreads_pairs_and_copies_dns", &["-Q", "in"]);
+}
+
+/// The kernel steers all that can't be DNS.
+#[test]
+fn the_load_balancer_does_so_in_the_kernel() {
+    let test = "wires::functions::the_load_balancer_does_so_in_the_kernel";
+    let Some(ledger) = spread(test, &IN_KERNEL) else { return };
+    has_line(&ledger, &format!("acted {} dropped or handed out", 3 * HOSTS.len()));
+}
+
+/// The hosts that speak to the balancer's workers.
+const HOSTS: std::ops::Range<u8> = 10..50;
+
+/// Spreads the packets of hosts and a DNS query; the ledger.
+fn spread(test: &str, how: &[&str]) -> Option<String> {
     let spaces = [(); 5].map(|()| Space::new(test));
-    let [Some(client), Some(balancer), Some(a), Some(b), Some(c)] = spaces else { return };
+    let [Some(client), Some(balancer), Some(a), Some(b), Some(c)] = spaces else { return None };
     if !attach(test, &balancer, "eth0", &client, "192.0.2.1") {
-        return;
+        return None;
     }
     client.ip(&format!("neighbor add {SERVER} lladdr {SERVER_MAC} dev h0"));
-    const HOSTS: std::ops::Range<u8> = 10..50;
     for host in HOSTS {
         client.ip(&format!("address add 192.0.2.{host}/24 dev h0"));
     }
@@ -187,9 +203,9 @@ fn the_load_balancer_spreads_pairs_and_copies_dns() {
             })
         }));
     }
-    let args = ["run", "queries/load_balancer.weir", "-i", "eth0", "-Q", "in"];
+    let args = ["run", "queries/load_balancer.weir", "-i", "eth0"];
     let workers = ["-p", "first=w1", "-p", "second=w2", "-p", "third=w3"];
-    let run = start(&balancer, &[&args[..], &workers].concat());
+    let run = start(&balancer, &[&args[..], &workers, how].concat());
 
     // www.example.test, A.
     let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x04test\0\0\x01\0\x01";
@@ -229,6 +245,7 @@ fn the_load_balancer_spreads_pairs_and_copies_dns() {
     assert!(heard.iter().flat_map(|heard| heard.values()).all(|n| *n == 3), "{heard:?}");
     let ledger = run.interrupt();
     assert!(!ledger.contains("refused"), "{ledger}");
+    Some(ledger)
 }
 
 /// What is captured on an interface does not go back by it.

@@ -6,6 +6,7 @@ mod by_xdp;
 #[path = "../common/mod.rs"]
 mod common;
 mod functions;
+mod in_kernel;
 mod sending;
 mod space;
 mod steering;

@@ -239,6 +239,12 @@ impl Stream {
         self.end()
     }
 
+    /// Kills it, as nothing can prevent.
+    pub(crate) fn kill(mut self) {
+        self.child.0.kill().expect("it is there");
+        self.child.0.wait().expect("it ends");
+    }
+
     /// What it said on standard output, once it has ended by itself.
     pub(crate) fn rows(mut self) -> String {
         let mut rows = self.rows.take().expect("a run on interfaces");

@@ -24,6 +24,8 @@ pub enum MapKind {
     PerCpuHash = 5,
     /// Values by number and CPU.
     PerCpuArray = 6,
+    /// Interfaces by number, to which programs redirect frames.
+    Interfaces = 14,
     /// AF_XDP sockets by number.
     Xsk = 17,
 }
@@ -49,7 +51,7 @@ struct MapElement {
 }
 
 impl Map {
-    /// A map with room for `entries`. Keys of arrays and socket maps have 4 bytes.
+    /// A map with room for `entries`. Keys of arrays, and of maps of sockets and interfaces, have 4 bytes.
     ///
     /// # Errors
     /// Without the capability CAP_BPF (of Linux before 5.11 also beyond the limit of locked

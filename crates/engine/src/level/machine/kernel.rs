@@ -1,5 +1,6 @@
 //! The kernel level as the machine level sees it: one more producer.
 
+use crate::counters::Ledger;
 use crate::kernel::{KernelFeed, KernelGroups};
 use crate::level::Closed;
 use crate::ops::groups::{Groups, Spec};
@@ -16,6 +17,11 @@ impl KernelInlet {
     /// Takes groups of these nodes from the feed.
     pub(crate) fn new(feed: Arc<dyn KernelFeed>, nodes: Vec<(PipelineId, Arc<Spec>)>) -> Self {
         KernelInlet { feed, nodes }
+    }
+
+    /// Adds what the kernel counted to the ledger.
+    pub(crate) fn count(&self, ledger: &mut Ledger) {
+        self.feed.count_ends(&mut ledger.ends);
     }
 
     /// Adds the groups of windows that close at a watermark, or of all at the end, to those of the

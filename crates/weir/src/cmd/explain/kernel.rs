@@ -28,8 +28,12 @@ impl KernelCut {
     pub(crate) fn new(query: &Program, hook: Hook) -> KernelCut {
         let of = KernelQuery::new(query, None);
         // The secret of a run is in its program; nobody needs this one.
-        let options =
-            OffloadOptions { groups: Some([0; 2]), ..OffloadOptions::new(hook, PROCESSORS) };
+        let outlets = of.outlets_by_name();
+        let options = OffloadOptions {
+            groups: Some([0; 2]),
+            outlets: Ok(&outlets),
+            ..OffloadOptions::new(hook, PROCESSORS)
+        };
         KernelCut { hook, compiled: of.compile(&options) }
     }
 

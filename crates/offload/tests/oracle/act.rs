@@ -1,0 +1,269 @@
+//! Packet functions: where programs send frames, against where the engine hands them out.
+
+use super::choices::Choices;
+use super::common::{self, acting_kernel, crafted, fixtures, handed_out, plan_of};
+use super::random::condition;
+use proptest::test_runner::{Config, TestRunner};
+use weir_offload::redirect_to;
+use weir_offload::{FrameCount, Hook, KernelOutlet, OffloadOptions, OutletPlace, compile};
+use weir_packet::egress::Outlet;
+
+/// The outlets of the functions below; packets that pass are only counted.
+fn outlets() -> Vec<KernelOutlet> {
+    let named = |name: &str, place| KernelOutlet { outlet: Outlet::Named(name.to_owned()), place };
+    let file = OutletPlace::UserSpace("files are written in user space".to_owned());
+    vec![
+        named("eth1", OutletPlace::Interface),
+        KernelOutlet { outlet: Outlet::Pass, place: OutletPlace::Nowhere },
+        named("eth2", OutletPlace::Interface),
+        named("eth3", OutletPlace::Interface),
+        named("out.pcap", file),
+    ]
+}
+
+/// How many frames the kernel finished, and how many went up.
+#[derive(Default, Debug)]
+struct Finished {
+    dropped: u64,
+    sent: u64,
+    filtered: u64,
+    up: u64,
+}
+
+/// Compares where a program sends frames with where the engine does.
+fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
+    let outlets = outlets();
+    let kernel = acting_kernel(text, &outlets).unwrap_or_else(|e| panic!("{text}: {e}"));
+    (0..outlets.len()).for_each(|n| kernel.set_longest(n, u64::MAX));
+    // The model does not say which frames it dropped, but where it sent others.
+    let gone = Outlet::Named("gone".to_owned());
+    let want = handed_out(&text.replace("drop", "forward \"gone\""), frames);
+    let mut deeds = vec![(0, 0); outlets.len() + 1];
+    for (frame, want) in frames.iter().zip(want) {
+        let Some((count, run)) = kernel.run(frame) else { continue };
+        let shown = || format!("{text}: {frame:02x?}, to {want:?}\n{}", kernel.program.code);
+        assert_eq!(run.data, *frame, "{}", shown());
+        let returned = run.returned.cast_signed();
+        match count {
+            FrameCount::Filtered => {
+                assert!(want.is_empty() && returned == 0, "filtered: {}", shown());
+                finished.filtered += 1;
+            }
+            FrameCount::Acted => {
+                let mut way = 0;
+                for to in &want {
+                    let n = outlets.iter().position(|known| known.outlet == *to);
+                    let deed = &mut deeds[n.map_or(0, |n| n + 1)];
+                    *deed = (deed.0 + 1, deed.1 + frame.len() as u64);
+                    way = match n {
+                        None => way,
+                        Some(n) if outlets[n].place == OutletPlace::Nowhere => way,
+                        Some(n) => redirect_to(n),
+                    };
+                    assert!(*to == gone || n.is_some());
+                }
+                assert!(!want.is_empty() && returned == way, "returned {returned}: {}", shown());
+                assert!(want.iter().filter(|to| **to != gone).count() <= 1, "{}", shown());
+                *(if way == 0 { &mut finished.dropped } else { &mut finished.sent }) += 1;
+            }
+            FrameCount::Wanted | FrameCount::Unclear | FrameCount::Full => {
+                assert!(returned > 0, "{}", shown());
+                finished.up += 1;
+            }
+            FrameCount::Counted => panic!("counted: {}", shown()),
+        }
+    }
+    assert_eq!(kernel.deeds(), deeds, "{text}");
+}
+
+/// Functions, and whether the kernel decides all that they do with packets that it can read.
+const FUNCTIONS: [(&str, bool); 16] = [
+    ("packets | drop", true),
+    ("packets | where tcp | pass", true),
+    ("packets | where udp and dport == 53 | forward \"eth1\"", true),
+    (
+        "packets | branch when tcp.dport == 443 -> pass when tcp.ack -> pass when arp -> pass \
+      else -> drop",
+        true,
+    ),
+    (
+        "packets | branch when tcp -> forward \"eth1\" when udp -> forward \"eth2\" \
+      when arp -> drop",
+        false,
+    ),
+    ("packets | branch when ip.src in {10.0.0.0/8, 192.0.2.0/24} -> next else -> drop", false),
+    ("packets | steer by conn to (\"eth1\", \"eth2\", \"eth3\")", true),
+    ("packets | steer by hosts to (\"eth3\", \"eth1\")", true),
+    ("packets | where ip | steer by ip.src, sport, tcp.syn to (\"eth1\", \"eth2\")", true),
+    (
+        "packets | extend net = prefix(ip.src, 24) \
+         | branch when exists(net) -> steer by net, eth.src to (\"eth1\", \"eth2\", \"eth3\") \
+         else -> drop",
+        true,
+    ),
+    ("packets | broadcast to (\"eth2\")", true),
+    (
+        "packets | branch when dns -> broadcast to (\"eth1\", \"eth2\") else -> steer by hosts to \
+      (\"eth1\", \"eth2\")",
+        false,
+    ),
+    ("packets | branch when len > 100 -> forward \"out.pcap\" else -> drop", false),
+    (
+        "packets | branch when tcp.syn -> mirror \"eth2\" | pass \
+         when tcp -> mirror \"eth1\" | pass \
+      else -> drop",
+        false,
+    ),
+    (
+        "packets | where tcp | drop
+      packets | where udp or tcp.syn | forward \"eth1\"
+      packets | where arp | pass",
+        true,
+    ),
+    (
+        "packets | where tcp or arp | pass
+      packets | where udp or tcp.syn | forward \"eth1\"",
+        false,
+    ),
+];
+
+#[test]
+fn functions_send_frames_where_the_engine_does() {
+    if !common::may("functions_send_frames_where_the_engine_does") {
+        return;
+    }
+    let frames: Vec<Vec<u8>> = crafted().into_iter().step_by(3).chain(fixtures()).collect();
+    for (text, decides) in FUNCTIONS {
+        let mut finished = Finished::default();
+        check(text, &frames, &mut finished);
+        let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let prefixes = &kernel.program.prefixes;
+        let all = prefixes.iter().all(|prefix| prefix.acts && prefix.stopped_by.is_none());
+        assert_eq!(all || prefixes.len() > 1, decides || prefixes.len() > 1, "{text}");
+        eprintln!("{finished:?}: {text}");
+        assert!(finished.dropped + finished.sent > 100, "{finished:?}: {text}");
+        assert!(!decides || finished.up * 3 < frames.len() as u64, "{finished:?}: {text}");
+    }
+}
+
+/// Conditions of arms at random.
+#[test]
+fn random_functions_send_frames_where_the_engine_does() {
+    if !common::may("random_functions_send_frames_where_the_engine_does") {
+        return;
+    }
+    let config = Config { failure_persistence: None, ..Config::with_cases(24) };
+    let frames: Vec<Vec<u8>> =
+        crafted().into_iter().step_by(11).chain(fixtures().into_iter().step_by(3)).collect();
+    let finished = std::cell::RefCell::new(Finished::default());
+    let tape = proptest::collection::vec(proptest::num::u16::ANY, 60);
+    let result = TestRunner::new(config).run(&tape, |tape| {
+        let mut c = Choices::new(tape);
+        let mut arms = String::new();
+        const ENDS: [&str; 7] = [
+            "pass",
+            "drop",
+            "forward \"eth1\"",
+            "forward \"out.pcap\"",
+            "steer by hosts to (\"eth1\", \"eth2\")",
+            "steer by conn, len to (\"eth3\", \"eth2\", \"eth1\")",
+            "next",
+        ];
+        for _ in 0..1 + c.below(3) {
+            arms += &format!("when {} -> {} ", condition(&mut c, 2), c.pick(&ENDS));
+        }
+        let text = format!("packets | branch {arms} else -> {}", c.pick(&ENDS));
+        let runs = common::try_plan(&text).map(|_| acting_kernel(&text, &outlets()));
+        if let Some(Ok(_)) = runs {
+            check(&text, &frames, &mut finished.borrow_mut());
+        }
+        Ok(())
+    });
+    if let Err(e) = result {
+        panic!("{e}");
+    }
+    let finished = finished.into_inner();
+    eprintln!("{finished:?}");
+    assert!(finished.dropped > 500 && finished.sent > 500, "{finished:?}");
+}
+
+/// An outlet takes frames up to the length that the process says, and none while it is away.
+#[test]
+fn what_an_interface_does_not_take_goes_up() {
+    if !common::may("what_an_interface_does_not_take_goes_up") {
+        return;
+    }
+    for text in [
+        "packets | forward \"eth2\"",
+        "packets | steer by len to (\"eth2\")",
+        "packets | broadcast to (\"eth2\")",
+    ] {
+        let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let decide = |len: usize| kernel.decide(&vec![0x88; len]).expect("it runs").0;
+        assert_eq!(decide(60), FrameCount::Wanted, "it is away at first");
+        for longest in [14, 60, 1514, 1518] {
+            kernel.set_longest(2, longest as u64);
+            assert_eq!(decide(longest), FrameCount::Acted, "{longest}");
+            assert_eq!(decide(longest + 1), FrameCount::Wanted, "{longest}");
+        }
+        let bytes = 14 + 60 + 1514 + 1518;
+        assert_eq!(kernel.deeds()[3], (4, bytes));
+    }
+    // What is dropped, or only counted, has no such bound.
+    for text in ["packets | pass", "packets | drop"] {
+        let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(kernel.decide(&[0x88; 3000]), Some((FrameCount::Acted, 0)), "{text}");
+    }
+}
+
+/// A program of one interface knows by which its packets come.
+#[test]
+fn the_interface_decides_before_the_run() {
+    if !common::may("the_interface_decides_before_the_run") {
+        return;
+    }
+    let text = "packets | branch when interface == \"eth9\" and tcp -> drop \
+                when \"eth8\" != interface -> forward \"eth1\" else -> pass";
+    let frame = weir_packet::craft::Frame::ethernet().ipv4([1; 4], [2; 4]).tcp(1, 2).bytes();
+    for (interface, expected) in [("eth9", 0), ("eth7", redirect_to(0)), ("eth8", 0)] {
+        let kernel = common::kernel_at(text, &outlets(), interface);
+        let kernel = kernel.unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(kernel.program.prefixes[0].stopped_by, None);
+        kernel.set_longest(0, u64::MAX);
+        let decided = kernel.decide(&frame);
+        assert_eq!(decided, Some((FrameCount::Acted, expected.cast_unsigned())), "{interface}");
+        let dropped = u64::from(interface == "eth9");
+        assert_eq!(kernel.deeds()[0].0, dropped, "{interface}");
+    }
+}
+
+#[test]
+fn what_is_not_handed_out_says_why() {
+    let outlets = outlets();
+    let why = |text: &str, hook| {
+        let options = OffloadOptions { outlets: Ok(&outlets), ..OffloadOptions::new(hook, 2) };
+        match compile(&plan_of(text), &options) {
+            Ok(program) => program.prefixes[0].stopped_by.clone().unwrap_or_default(),
+            Err(why) => why.to_string(),
+        }
+    };
+    for (text, expected) in [
+        ("packets | where tcp | forward \"out.pcap\"", "files are written in user space"),
+        ("packets | where tcp | forward \"eth9\"", "does not know where \"eth9\" is"),
+        ("packets | where tcp | trim 60 | pass", "the kernel does not run `trim`"),
+        ("packets | where tcp | tag 7 | pass", "the kernel does not run `tag`"),
+        ("packets | where tcp | mirror \"eth1\" | pass", "later stages need the rows"),
+        ("packets | where tcp | broadcast to (\"eth1\", \"eth2\")", "a packet goes to one output"),
+        (
+            "packets | branch when tcp -> drop | next else -> pass | project len",
+            "later stages need",
+        ),
+        ("packets | branch when dns -> drop else -> pass", "the kernel level does not read `dns`"),
+        ("packets | where tcp | steer by dns.qname to (\"eth1\", \"eth2\")", "is not at a fixed"),
+    ] {
+        let why = why(text, Hook::Xdp);
+        assert!(why.contains(expected), "{text}: {why}");
+    }
+    let elsewhere = why("packets | where tcp | drop", Hook::Tcx);
+    assert!(elsewhere.contains("only in XDP are packets taken off the wire"), "{elsewhere}");
+}
