@@ -261,7 +261,9 @@ impl<'a> Committer<'a> {
     /// the life of the probe, whichever processes the partition has had.
     fn message(&mut self, mut message: Vec<u8>) -> Result<(), Stopped> {
         let RowsTo::Partials(topic) = &self.partition.task.rows else { return Ok(()) };
-        let Some(head) = &mut self.head else { return Ok(()) };
+        let Some(head) = &mut self.head else {
+            return Err(Stopped::Failed("partial results came without their head".to_owned()));
+        };
         self.since.get_or_insert_with(now);
         self.is_within = true;
         let epoch = self.progress.lock().sent.map_or(0, |(_, epoch)| epoch);

@@ -25,7 +25,9 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Takes the order, and does what it says.
 pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
     signals::outlast()?;
-    let order: CarrierOrder = read_framed(&mut io::stdin().lock())
+    // Not by way of a buffer: the run of a partition may have said something already.
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let order: CarrierOrder = read_framed(&mut stdin)
         .context("this command is started by weir run and weir merge; its orders")?;
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     if let Err(why) = give_up(&order, term) {
