@@ -181,7 +181,11 @@ impl Shared {
                     }
                 }
                 None if drained => {}
-                None if reader == Reader::Helper => self.waiters.wait_for_feed(seen),
+                None if reader == Reader::Helper => {
+                    if !self.waiters.wait_for_feed(seen) {
+                        self.waiters.sleep(seen);
+                    }
+                }
                 None => self.waiters.wait(seen),
             }
         }

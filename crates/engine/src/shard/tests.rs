@@ -526,7 +526,7 @@ impl Sink for Answers {
 #[test]
 fn a_peer_that_waits_for_answers_gets_them() {
     for stages in [vec![project(&["number"])], numbered(None)] {
-        for n in [1, 2, 4] {
+        for n in [1, 2, 4, 8] {
             for cuts in [&[1][..], &[7, 200, 1], &[BATCH], &[BATCH, BATCH, BATCH, BATCH, 1, 1]] {
                 for window in [1, BATCH, 3 * BATCH, 20 * BATCH] {
                     let packets = if cuts == [1] { 300 } else { 9_000 };

@@ -60,15 +60,18 @@ impl Waiters {
         self.events.wait(seen.events);
     }
 
-    /// Waits for the feed.
-    pub(super) fn wait_for_feed(&self, seen: Seen) {
+    /// Waits for the feed, if there is a seat; `false` at once if there is none.
+    pub(super) fn wait_for_feed(&self, seen: Seen) -> bool {
         let has_seat = self.seated.fetch_add(1, Ordering::SeqCst) < SEATS;
         if has_seat {
             self.events.wait(seen.events);
         }
         self.seated.fetch_sub(1, Ordering::SeqCst);
-        if !has_seat {
-            self.bench.sleep(seen.bench);
-        }
+        has_seat
+    }
+
+    /// Sleeps on the bench, which may be long: with nothing in hand that others wait for.
+    pub(super) fn sleep(&self, seen: Seen) {
+        self.bench.sleep(seen.bench);
     }
 }

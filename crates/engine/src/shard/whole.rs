@@ -51,7 +51,10 @@ impl WholeTurns {
             worker.enter()
         });
         let Some(n) = feed.and_then(|feed| self.read(worker, feed)) else {
-            self.let_go(shared);
+            match worker.rests {
+                true => self.batches.iter_mut().for_each(|batch| batch.frames.clear()),
+                false => self.let_go(shared),
+            }
             return Turn::Wait;
         };
         for batch in &mut self.batches[..n] {

@@ -35,6 +35,9 @@ pub(super) struct Worker<'a, 'f, 'c, 'e> {
     pub(super) closer: Closer<'a, 'f>,
     /// The number of the last request for statistics that it answered.
     answered: u64,
+    /// Whether it will sleep on the bench if it finds nothing to do once more. Until then it lets go
+    /// of what it has in hand.
+    pub(super) rests: bool,
 }
 
 impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
@@ -45,7 +48,7 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
         coordinator: Option<Coordinator<'c, 'e>>,
     ) -> Worker<'a, 'f, 'c, 'e> {
         let closer = Closer { shared, closes: 0, closed: Vec::new() };
-        Worker { me, shared, levels, coordinator, closer, answered: 0 }
+        Worker { me, shared, levels, coordinator, closer, answered: 0, rests: false }
     }
 
     /// Takes turns until the end.
@@ -61,9 +64,13 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
             self.answer_stats(partitionings);
             let drained = self.drain();
             match turn(self) {
-                Turn::Work => {}
+                Turn::Work => self.rests = false,
                 Turn::Wait if drained => {}
-                Turn::Wait if self.may_rest() => shared.waiters.wait_for_feed(seen),
+                Turn::Wait if self.rests => {
+                    shared.waiters.sleep(seen);
+                    self.rests = false;
+                }
+                Turn::Wait if self.may_rest() => self.rests = !shared.waiters.wait_for_feed(seen),
                 Turn::Wait => shared.waiters.wait(seen),
                 Turn::End => return,
             }
