@@ -32,6 +32,9 @@ pub const PACKETS_BYTES: usize = 256 << 10;
 /// Bytes of a record of packets that are possible.
 pub const PACKETS_BYTES_MAX: usize = 960_000;
 
+/// Losses of the capturing host that a record has apart.
+pub const GAPS_MAX: usize = 256;
+
 /// Partitions that a run spreads packets over.
 pub const PARTITIONS_MAX: usize = 1024;
 

@@ -1,6 +1,7 @@
 //! Packets in a record: what a capturing host writes into the partitions of a topic.
 //! docs/records.md has the format.
 
+use crate::limits::GAPS_MAX;
 use std::fmt;
 
 /// How a record of packets begins: its format, and the version of that.
@@ -260,7 +261,10 @@ fn read_front(value: &[u8]) -> Result<(PacketHead, [u32; 3]), PacketFault> {
         before: le64(front, 24),
         reached: (reached != i64::MIN).then_some(reached),
     };
-    Ok((head, [le16(front, 40).into(), le16(front, 42).into(), le32(front, 44)]))
+    let packets = le32(front, 44);
+    // No capture comes to so many.
+    head.before.checked_add(packets.into()).ok_or(PacketFault::Value)?;
+    Ok((head, [le16(front, 40).into(), le16(front, 42).into(), packets]))
 }
 
 fn le16(bytes: &[u8], at: usize) -> u16 {
@@ -273,6 +277,21 @@ fn le32(bytes: &[u8], at: usize) -> u32 {
 
 fn le64(bytes: &[u8], at: usize) -> u64 {
     u64::from(le32(bytes, at)) | u64::from(le32(bytes, at + 4)) << 32
+}
+
+impl LostFrames {
+    /// Adds what was lost to a list of [`GAPS_MAX`] at most: what comes beyond is put together with
+    /// the last.
+    pub fn add(all: &mut Vec<LostFrames>, lost: LostFrames) {
+        let is_full = all.len() >= GAPS_MAX;
+        match all.last_mut().filter(|_| is_full) {
+            None => all.push(lost),
+            Some(last) => {
+                last.frames = last.frames.saturating_add(lost.frames);
+                (last.since, last.until) = (last.since.min(lost.since), last.until.max(lost.until));
+            }
+        }
+    }
 }
 
 /// Gathers the packets of a record.
@@ -314,12 +333,7 @@ impl PacketRecordBuilder {
 
     /// Adds what was lost. Neighbours are put together where there are very many.
     pub fn lose(&mut self, lost: LostFrames) {
-        if self.gaps.len() < usize::from(u16::MAX) {
-            self.gaps.push(lost);
-        } else if let Some(last) = self.gaps.last_mut() {
-            last.frames = last.frames.saturating_add(lost.frames);
-            (last.since, last.until) = (last.since.min(lost.since), last.until.max(lost.until));
-        }
+        LostFrames::add(&mut self.gaps, lost);
     }
 
     /// Adds a packet; `interface` is what [`PacketRecordBuilder::interface`] gave, or 0.
@@ -441,6 +455,28 @@ mod tests {
         PacketRecordBuilder::default().finish(&head(None), &mut empty);
         assert_eq!(empty.len(), FRONT_BYTES);
         assert_eq!(PacketRecord::read(&empty).expect("a record").head, head(None));
+    }
+
+    #[test]
+    fn losses_beyond_a_list_are_put_together() {
+        let mut builder = PacketRecordBuilder::default();
+        for i in 0..GAPS_MAX as i64 + 3 {
+            builder.lose(LostFrames { since: i, until: i + 1, frames: u64::MAX / 400 });
+        }
+        let mut bytes = Vec::new();
+        builder.finish(&head(None), &mut bytes);
+        let gaps: Vec<_> = PacketRecord::read(&bytes).expect("a record").gaps().collect();
+        let (count, last) = (gaps.len(), gaps[GAPS_MAX - 1]);
+        assert_eq!((count, last.since, last.until), (GAPS_MAX, 255, 259));
+        assert_eq!(last.frames, 4 * (u64::MAX / 400));
+    }
+
+    #[test]
+    fn numbers_that_no_capture_comes_to_are_a_fault() {
+        let (mut builder, mut bytes) = (PacketRecordBuilder::default(), Vec::new());
+        builder.push(0, 0, b"", 0, 0);
+        builder.finish(&PacketHead { before: u64::MAX, ..head(None) }, &mut bytes);
+        assert_eq!(PacketRecord::read(&bytes).expect_err("a fault"), PacketFault::Value);
     }
 
     #[test]

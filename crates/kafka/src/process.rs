@@ -21,6 +21,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::producer::{Producer as _, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::net::UnixStream;
@@ -123,7 +124,7 @@ impl<'a> Partition<'a> {
         if !(0..count).contains(&task.partition) {
             return Err(KafkaFault::Partition { partition: task.partition, count });
         }
-        let id = format!("weir-{}-{}-{}", task.group, order.topic.topic, task.partition);
+        let id = format!("weir/{}/{}/{}", task.group, order.topic.topic, task.partition);
         let lasts = TRANSACTION.as_millis().to_string();
         let own = [
             ("transactional.id", id.as_str()),
@@ -261,17 +262,25 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
+    /// Counts a record that can't be used, and names the first ones; those that are read again to
+    /// rebuild state were counted before.
+    fn unusable(&self, offset: i64, why: &dyn Display) {
+        if offset < self.position.offset {
+            return;
+        }
+        let before = self.progress.unusable.fetch_add(1, Ordering::Relaxed);
+        if before < FAULTS_NAMED {
+            let Partition { task, say, .. } = self.partition;
+            say(&format!("partition {}, offset {offset}: {why}", task.partition));
+        }
+    }
+
     fn record(&mut self, record: &BorrowedMessage<'_>) -> Result<Fed, KafkaFault> {
         let (offset, value) = (record.offset(), record.payload().unwrap_or_default());
         let read = match PacketRecord::read(value) {
             Ok(read) => read,
             Err(fault) => {
-                let unusable = self.progress.unusable.fetch_add(1, Ordering::Relaxed);
-                if unusable < FAULTS_NAMED {
-                    let partition = record.partition();
-                    let say = self.partition.say;
-                    say(&format!("partition {partition}, offset {offset}: {fault}"));
-                }
+                self.unusable(offset, &fault);
                 return Ok(Fed::LeftOut);
             }
         };
@@ -281,7 +290,12 @@ impl<'a> Feed<'a> {
             None => self.position.has_ended && epoch <= self.position.epoch,
         };
         if is_old {
-            self.progress.repeated.fetch_add(1, Ordering::Relaxed);
+            let newest = self.life.map_or(self.position.epoch, |(life, _)| life);
+            if epoch < newest {
+                self.unusable(offset, &"it is of a run that another one has followed");
+            } else if offset >= self.position.offset {
+                self.progress.repeated.fetch_add(1, Ordering::Relaxed);
+            }
             return Ok(Fed::LeftOut);
         }
         if self.life.is_some_and(|(life, _)| epoch > life) {

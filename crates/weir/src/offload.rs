@@ -16,8 +16,14 @@ use weir_ebpf::Code;
 use weir_offload::{Hook, KernelOutlet, KernelProgram, OffloadOptions, Prefix, Refuse, compile};
 use weir_packet::source::LinkType;
 use weir_packet::walk::Headers;
-use weir_plan::Program as Query;
 use weir_plan::physical::Physical;
+use weir_plan::{Program as Query, SourceKind};
+
+/// Why the kernel runs no part of a query over flow records; `None` of others.
+pub(crate) fn reads_records(program: &Query) -> Option<String> {
+    let why = || "the query reads flow records, which packets only carry".to_owned();
+    (program.source == SourceKind::FlowRecords).then(why)
+}
 
 /// Why a run has no part in the kernel, whatever its query is: one clause.
 pub(crate) fn refusal(options: &RunOptions, filter: bool, keeps_packets: bool) -> Option<String> {

@@ -138,7 +138,7 @@ fn the_description_is_that_of_the_api() {
             }
         }
     }
-    assert_eq!(asked, 17);
+    assert_eq!(asked, 23);
     for (body, why) in [
         (json!({ "name": "a" }), "text"),
         (json!({ "text": EACH }), "name"),

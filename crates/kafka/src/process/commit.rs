@@ -318,7 +318,7 @@ impl<'a> Committer<'a> {
         self.next = Position { offset: offset + 1, from, at, epoch, messages, has_ended: false };
         self.waiting.records += 1;
         self.waiting.packets += u64::from(packets);
-        self.waiting.missing += missing;
+        self.waiting.missing = self.waiting.missing.saturating_add(missing);
         self.pass_left_out();
         Ok(())
     }

@@ -9,12 +9,13 @@ use weir_kafka::packets::SpreadKey;
 /// Packets in the partitions of a topic, and rows in another one.
 #[derive(Args, Debug)]
 pub(crate) struct PartitionsArgs {
-    /// With -w kafka://: packets with this key in common are in one partition, in order
-    #[arg(long, value_enum, value_name = "KEY", default_value = "conn", hide_short_help = true)]
-    pub(crate) spread_by: SpreadKeyName,
+    /// With -w kafka://: packets with this key in common are in one partition, in order; `conn`
+    /// unless told otherwise
+    #[arg(long, value_enum, value_name = "KEY", hide_short_help = true)]
+    pub(crate) spread_by: Option<SpreadKeyName>,
 
-    /// With -i kafka://: the hosts that share the partitions of the topic; each packet counts once
-    /// in a group
+    /// With -i kafka://: the name of the group of hosts that share the partitions of the topic; each
+    /// packet counts once in a group
     #[arg(long, value_name = "NAME", value_parser = group)]
     pub(crate) group: Option<String>,
 

@@ -1,12 +1,12 @@
 //! What a host of a group can do.
 
-use crate::args::RunOptions;
+use crate::args::{Headers, RunOptions};
 use crate::exit::usage;
 use crate::kafka;
 use crate::partitions::{fields_of, fits};
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::packets::SpreadKey;
-use weir_plan::Program;
+use weir_plan::{Program, SourceKind};
 
 /// The topic that packets come from, if they do.
 pub(crate) fn topic_of(options: &RunOptions) -> anyhow::Result<Option<KafkaTopic>> {
@@ -33,6 +33,9 @@ pub(crate) fn check(
             "-i {topic}: --group NAME is missing, which all hosts have in common that share the \
              packets"
         )));
+    }
+    if program.source != SourceKind::Packets {
+        return Err(usage(format!("-i {topic} has packets, and the query reads flow records")));
     }
     if let Some(option) = refused(options) {
         return Err(usage(format!(
@@ -78,6 +81,7 @@ fn refused(options: &RunOptions) -> Option<&'static str> {
         (options.count.is_some(), "-c"),
         (options.append, "--append"),
         (options.fragments, "--fragments"),
+        (options.headers != Headers::Outer, "--headers"),
         (options.plot.is_some(), "--plot"),
         (options.stats.is_some(), "--stats"),
         (options.fail_on_loss, "--fail-on-loss"),

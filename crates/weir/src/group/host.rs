@@ -14,7 +14,7 @@ use std::io::{self, BufReader, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::limits::HANDOVER;
 use weir_kafka::order::{
@@ -24,6 +24,11 @@ use weir_kafka::order::{
 
 /// How often is looked for what has to be done again, or is overdue.
 const TICK: Duration = Duration::from_millis(500);
+
+#[expect(clippy::disallowed_methods, reason = "rows do not depend on when partitions begin")]
+fn now() -> Instant {
+    Instant::now()
+}
 
 /// What a host hears.
 enum Heard {
@@ -130,14 +135,20 @@ struct Host<'a> {
 
 impl Host<'_> {
     fn run(mut self, heard: &Receiver<Heard>, stop: &AtomicBool) -> anyhow::Result<Status> {
+        let mut ticked = now();
         while !(self.is_ending && self.pairs.is_empty()) {
+            // Events that come all the time must not keep it from looking after partitions.
+            if ticked.elapsed() >= TICK {
+                ticked = now();
+                self.tick()?;
+            }
             match heard.recv_timeout(TICK) {
                 Ok(Heard::Group(event)) => self.of_group(event)?,
                 Ok(Heard::Partition(partition, number, event)) => {
                     self.of_partition(partition, number, event)?;
                 }
                 Ok(Heard::Signal) => self.end(),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => self.tick()?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             if stop.load(Ordering::Relaxed) {
                 self.end();
@@ -328,7 +339,7 @@ impl Host<'_> {
         let losses = [
             (missing, "packets of records that are missing"),
             (unusable, "records that could not be used"),
-            (repeated, "records that came twice, or of a run that another one had followed"),
+            (repeated, "records that came twice"),
         ];
         for (n, what) in losses.into_iter().filter(|(n, _)| *n > 0) {
             self.term.say(format_args!("left out  {n} {what}"));

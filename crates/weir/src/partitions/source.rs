@@ -113,7 +113,7 @@ impl PartitionSource {
             let first = entries.first().map(|entry| entry.ts).or(record.head.reached);
             let (since, until) = (self.latest, first.unwrap_or(self.latest).max(self.latest));
             gaps.insert(0, Gap { frames: missing, since, until });
-            self.account.lost.ring += missing;
+            self.account.lost.ring = self.account.lost.ring.saturating_add(missing);
         }
         let number = |name: &&[u8]| self.names.number(name);
         let current = Current {

@@ -54,7 +54,7 @@ impl Source for Telling {
         }
         if let Some(gap) = batch.gap() {
             let (since, until, frames) = (gap.since, gap.until, gap.frames);
-            said.gaps.push(LostFrames { since, until, frames });
+            LostFrames::add(&mut said.gaps, LostFrames { since, until, frames });
         }
         filled
     }

@@ -85,6 +85,10 @@ pub(crate) fn what_partitions_cannot_do_is_refused(broker: &Broker) {
     refuses(BY_FLOW, &[&group[..], &["-j", "2"]].concat(), 2, "-j can't be used with -i kafka://");
     refuses(BY_FLOW, &[&group[..], &["-o", "csv"]].concat(), 2, "another -o than json");
     refuses(BY_FLOW, &[&group[..], &["--fragments"]].concat(), 2, "--fragments can't be used");
+    let inner = [&group[..], &["--headers", "inner"]].concat();
+    refuses(BY_FLOW, &inner, 2, "--headers can't be used");
+    let records = "flows | summarize n = count() by ip.src";
+    refuses(records, group, 2, "has packets, and the query reads flow records");
     let elsewhere = ["--rows", "kafka://h:1/t"];
     refuses(BY_FLOW, &[&group[..], &elsewhere].concat(), 2, "has to be at the brokers of");
     // Packets of one source are in several partitions.
@@ -96,6 +100,8 @@ pub(crate) fn what_partitions_cannot_do_is_refused(broker: &Broker) {
     let write = ["run", "-e", "packets | pass", "-r", capture, "-w", nowhere];
     fails(&write, 1, "there is no topic `nowhere`");
     fails(&[&write[..6], &[topic.as_str(), "-j", "2"]].concat(), 2, "has one worker");
+    fails(&[&write[..6], &[topic.as_str(), "--headers", "inner"]].concat(), 2, "outer headers");
+    fails(&["run", "flows", "-r", capture, "--spread-by", "hosts"], 2, "go to a topic");
     fails(&["run", "flows", "-r", capture, "--group", "g"], 2, "are for packets of a topic");
     fails(&["run", "flows", "-r", capture, "--kafka-config", "x"], 2, "is for kafka://");
     let no_rows = ["run", "flows", "-r", capture, "--rows", nowhere];

@@ -1,7 +1,7 @@
 //! Packets and rows of a run that go to Kafka.
 
 use super::session::Run;
-use crate::args::RunOptions;
+use crate::args::{Headers, RunOptions};
 use crate::exit::usage;
 use crate::kafka::{self, Carrier};
 use crate::partitions::outlets::PacketOutlets;
@@ -18,6 +18,7 @@ use weir_capture::write::StoppableWriter;
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::limits::PARTITIONS_MAX;
 use weir_kafka::order::{CarrierOrder, Task};
+use weir_kafka::packets::SpreadKey;
 
 /// Bytes that go to the process that carries packets at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -41,8 +42,8 @@ pub(super) fn packet_topic(options: &RunOptions) -> Option<&str> {
     options.write.to.as_deref().filter(|to| KafkaTopic::is_meant(to))
 }
 
-/// Refuses what can't be had with packets or rows in Kafka.
-pub(super) fn check(options: &RunOptions) -> anyhow::Result<()> {
+/// Refuses what can't be had with packets or rows in Kafka; `reads_topic`: packets come from there.
+pub(super) fn check(options: &RunOptions, reads_topic: bool) -> anyhow::Result<()> {
     let rows = options.partitions.rows.as_ref();
     if packet_topic(options).is_some() || rows.is_some() {
         kafka::check()?;
@@ -56,14 +57,26 @@ pub(super) fn check(options: &RunOptions) -> anyhow::Result<()> {
                 options.workers
             )));
         }
-        if options.write.rotation().is_some() || options.takes_programs() {
+        if options.write.rotation().is_some() {
+            return Err(usage(format!("-w {address}: -C and -G are for files; leave them out")));
+        }
+        if options.takes_programs() {
             return Err(usage(format!(
-                "-w {address}: -C and -G cut files, and --control and --http change where packets \
-                 go"
+                "-w {address}: with --control or --http packets would go where later programs \
+                 say; leave these out"
             )));
         }
+        if options.headers != Headers::Outer {
+            return Err(usage(format!(
+                "-w {address}: --headers can't be used, since packets are spread by their outer \
+                 headers"
+            )));
+        }
+    } else if options.partitions.spread_by.is_some() {
+        return Err(usage("--spread-by is for packets that go to a topic (-w kafka://)"));
     }
-    let is_for_kafka = packet_topic(options).is_some()
+    let is_for_kafka = reads_topic
+        || packet_topic(options).is_some()
         || rows.is_some()
         || options.publish.publish.is_some()
         || options.partitions.run.is_some();
@@ -140,7 +153,7 @@ impl Run<'_> {
         let pipe = StoppableWriter::new(packets.carrier.pipe()?, &stops);
         let by = SpreadBy {
             name: packets.address.clone(),
-            key: self.options.partitions.spread_by.into(),
+            key: self.options.partitions.spread_by.map_or(SpreadKey::Conn, SpreadKey::from),
             partitions: packets.partitions,
             epoch: clock::system().unsigned_abs(),
         };

@@ -191,7 +191,7 @@ fn check_kafka(
         Some(topic) => group::check(program, topic, options)?,
         None => options.partitions.check()?,
     }
-    carriers::check(options)
+    carriers::check(options, topic.is_some())
 }
 
 /// How the page is served, if the run is there for one.

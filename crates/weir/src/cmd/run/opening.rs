@@ -102,8 +102,7 @@ impl Run<'_> {
             filter.is_some(),
             self.program.captures().next().is_some(),
         );
-        let of_records = || "the query reads flow records, which packets only carry".to_owned();
-        let refused = refused.or_else(|| self.reads_records().then(of_records));
+        let refused = refused.or_else(|| offload::reads_records(&self.program));
         if let Some(why) =
             refused.as_ref().filter(|_| !self.is_live() && live.is_offload_required())
         {

@@ -15,7 +15,7 @@ use std::os::fd::AsFd as _;
 use weir_capture::bpf::Filtered;
 use weir_engine::exchange::{Producer, ProducerId};
 use weir_engine::reading::Reading;
-use weir_engine::run::{Options, Outcome, run};
+use weir_engine::run::{Options, Outcome, RunError, run};
 use weir_kafka::worker::FromWorker;
 use weir_packet::source::Source;
 use weir_plan::physical::Physical;
@@ -76,6 +76,15 @@ impl Run<'_> {
                 io::ErrorKind::BrokenPipe => Ok(Status::Ok),
                 _ => Err(e.into()),
             }),
+            // Who carries rows has gone: what is not committed is for the next run.
+            Some(RunError::Sink(e) | RunError::Egress(e))
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                Ok(Status::Ok)
+            }
             Some(e) => Err(e.into()),
         }
     }
