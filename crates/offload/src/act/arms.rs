@@ -49,7 +49,7 @@ impl Reader<'_> {
             [] if arm.next => return self.going_on(),
             [] => return Outcome::Nothing,
             [act] => act,
-            _ => return self.up("a packet goes to one output from there".to_owned()),
+            _ => return self.up("the kernel sends a packet to one output only".to_owned()),
         };
         if arm.next && self.goes_on {
             return self.going_on();
@@ -72,7 +72,7 @@ impl Reader<'_> {
             To::Forward(name) => self.outlet(&Outlet::Named(name.clone())),
             To::Broadcast(names) => match &names[..] {
                 [one] => self.outlet(&Outlet::Named(one.clone())),
-                _ => self.up("a packet goes to one output from there".to_owned()),
+                _ => self.up("the kernel sends a packet to one output only".to_owned()),
             },
             To::Steer { keys, outputs } => self.steer(keys, outputs),
         }
