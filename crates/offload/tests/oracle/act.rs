@@ -253,7 +253,10 @@ fn what_is_not_handed_out_says_why() {
         ("packets | where tcp | trim 60 | pass", "the kernel does not run `trim`"),
         ("packets | where tcp | tag 7 | pass", "the kernel does not run `tag`"),
         ("packets | where tcp | mirror \"eth1\" | pass", "later stages need the rows"),
-        ("packets | where tcp | broadcast to (\"eth1\", \"eth2\")", "a packet goes to one output"),
+        (
+            "packets | where tcp | broadcast to (\"eth1\", \"eth2\")",
+            "sends a packet to one output only",
+        ),
         (
             "packets | branch when tcp -> drop | next else -> pass | project len",
             "later stages need",
