@@ -121,7 +121,7 @@ if [ -n "$features" ]; then
     # shellcheck disable=SC2086
     $run --features "${features#,}" $tests
     case $features in
-        *kafka*) cargo test -p weir-kafka --features link --lib ;;
+        *kafka*) timeout --kill-after=10 900 cargo test -p weir-kafka --features link --lib ;;
     esac
 fi
 
