@@ -307,3 +307,11 @@ pub const RECORD_DATAGRAMS: usize = 1024;
 /// The memory for datagrams with flow records on their way from the kernel, in bytes for each
 /// socket. The kernel drops what comes while it is full, and counts that.
 pub const RECORD_BUFFER: usize = 8 << 20;
+
+/// How far the end of a flow may be after its datagram came, in nanoseconds: windows in the future
+/// stay open until then, so that a record further ahead counts for the time at which it came.
+pub const RECORD_AHEAD_NS: i64 = 60 * 1_000_000_000;
+
+/// Flow records that one datagram may bring, with those that wait for its templates; further ones
+/// are lost, and counted.
+pub const RECORDS_AT_ONCE: usize = 1 << 16;

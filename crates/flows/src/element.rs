@@ -184,8 +184,11 @@ impl Filling {
     }
 
     fn v4(&mut self, slot: Slot, bytes: &[u8]) {
-        if let Ok(bytes) = bytes.try_into() {
-            self.record.set_v4(slot, u32::from_be_bytes(bytes));
+        // Exporters that have one template for both write zeros where a record is of IPv6.
+        if let Ok(address) = bytes.try_into().map(u32::from_be_bytes)
+            && (address != 0 || self.record.address(slot).is_none())
+        {
+            self.record.set_v4(slot, address);
         }
     }
 

@@ -9,6 +9,10 @@ pub const SESSIONS_MAX: usize = 4096;
 /// for [`TIMEOUT_NS`]; if there are none, further ones are refused and counted.
 pub const TEMPLATES_MAX: usize = 16_384;
 
+/// Templates of one exporter: one alone must not use up those of all. Further ones are refused and
+/// counted.
+pub const SESSION_TEMPLATES_MAX: usize = 1024;
+
 /// Fields of a template; one with more is refused and counted.
 pub const TEMPLATE_FIELDS_MAX: usize = 512;
 

@@ -5,7 +5,7 @@ use crate::counts::{Counts, Exporter, Fault};
 use crate::element::Filling;
 use crate::export::Export;
 use crate::held::Held;
-use crate::limits::{TEMPLATES_MAX, TIMEOUT_NS};
+use crate::limits::{SESSION_TEMPLATES_MAX, TEMPLATES_MAX, TIMEOUT_NS};
 use crate::sequence::{Numbered, Step};
 use crate::session::{Session, SessionKey};
 use crate::template::{Form, Template, TemplateField, Told, template};
@@ -52,7 +52,9 @@ impl Reading<'_> {
     }
 
     fn add_template(&mut self, number: u16, template: Template) {
-        if !self.session.templates.contains_key(&number) && *self.templates >= TEMPLATES_MAX {
+        let mine = &self.session.templates;
+        let is_full = *self.templates >= TEMPLATES_MAX || mine.len() >= SESSION_TEMPLATES_MAX;
+        if is_full && !mine.contains_key(&number) {
             self.counts.templates_refused += 1;
             return;
         }

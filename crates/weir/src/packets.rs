@@ -22,7 +22,7 @@ use weir_packet::source::{Source, SourceError};
 use weir_packet::time::{parse_rfc3339, rfc3339};
 use weir_packet::walk::Headers;
 use weir_plan::together::side_by_side;
-use weir_plan::{Program, Stage, print};
+use weir_plan::{Program, SourceKind, Stage, print};
 
 /// Searches at the same time: each reads what others have to wait for.
 const SEARCHES_MAX: usize = 2;
@@ -139,6 +139,10 @@ fn of_row(
     output: Option<&str>,
     row: &Map<String, Json>,
 ) -> Result<Sought, NoPackets> {
+    if program.source != SourceKind::Packets {
+        let why = "its rows are of flow records, and these are made of no packets";
+        return Err(NoPackets::Impossible(format!("{name}: {why}")));
+    }
     let alone = vec![(name.to_owned(), Program::clone(program))];
     let together = side_by_side(alone).map_err(|e| NoPackets::Impossible(e.to_string()))?;
     let outputs = Output::of(&together);

@@ -71,6 +71,7 @@ pub(crate) fn check(options: &RunOptions, program: &Program, filter: bool) -> an
         (live.immediate_mode, "--immediate-mode"),
         (live.rings.is_some(), "--rings"),
         (options.fragments, "--fragments"),
+        (options.lookback.ring.is_some(), "--ring"),
     ];
     match wrong.into_iter().find(|(given, _)| *given) {
         Some((_, what)) => Err(usage(format!(
@@ -110,12 +111,13 @@ pub(crate) fn open(
 /// for each exporter.
 pub(crate) fn render(summary: &RecordSummary) -> String {
     let mut out = losses(summary);
-    let RecordSummary { counts, exporters, others, .. } = summary;
+    let RecordSummary { counts, exporters, others, ahead, .. } = summary;
     let mut beside = Vec::new();
     for (n, what) in [
         (counts.options, "records of options"),
         (counts.counters, "samples of counters"),
         (*others, "packets without such a datagram"),
+        (*ahead, "records that ended more than a minute after they came, as they said"),
     ] {
         if n > 0 {
             beside.push(format!("{n} {what}"));
@@ -133,7 +135,9 @@ pub(crate) fn render(summary: &RecordSummary) -> String {
             let _ = write!(out, ", {lost} {} lost", exporter.unit());
         }
         if *restarts > 0 {
-            let _ = write!(out, ", started again {restarts} times");
+            let times = if *restarts == 1 { "once" } else { "times" };
+            let n = if *restarts == 1 { String::new() } else { format!("{restarts} ") };
+            let _ = write!(out, ", started again {n}{times}");
         }
         out.push('\n');
     }
@@ -143,13 +147,14 @@ pub(crate) fn render(summary: &RecordSummary) -> String {
 /// A line for each way in which records were lost; empty if nothing was. They are printed even with
 /// `-q`, and `--fail-on-loss` fails for them.
 pub(crate) fn losses(summary: &RecordSummary) -> String {
-    let RecordSummary { counts, exporters, dropped, .. } = summary;
+    let RecordSummary { counts, exporters, dropped, crowded, .. } = summary;
     let mut out = String::new();
     let lost: u64 = exporters.iter().map(|exporter| exporter.lost).sum();
     let untemplated = counts.untemplated;
     for (n, what) in [
         (lost, "on the way from exporters, as their sequence numbers say"),
-        (*dropped, "of them datagrams that the kernel dropped here: -B lets more wait"),
+        (*dropped, "datagrams that the kernel dropped here: -B lets more wait"),
+        (*crowded, "records of datagrams that bring more than 65,536 at once"),
         (untemplated, "data sets, whose template did not come in time"),
         (counts.templates_refused, "templates, of which there were too many"),
         (counts.exporters_refused, "datagrams of exporters, of which there were too many"),
@@ -192,15 +197,18 @@ mod tests {
             ],
             dropped: 4,
             others: 0,
+            ahead: 5,
+            crowded: 6,
         };
         insta::assert_snapshot!(render(&summary), @r"
         lost       21 on the way from exporters, as their sequence numbers say
-        lost       4 of them datagrams that the kernel dropped here: -B lets more wait
+        lost       4 datagrams that the kernel dropped here: -B lets more wait
+        lost       6 records of datagrams that bring more than 65,536 at once
         lost       3 data sets, whose template did not come in time
         malformed  parts of datagrams: set length 1
-        datagrams  40; beside flows 2 records of options
+        datagrams  40; beside flows 2 records of options, 5 records that ended more than a minute after they came, as they said
         exporter   192.0.2.1 ipfix: 500 records
-        exporter   192.0.2.1/7 netflow9: 500 records, 21 datagrams lost, started again 1 times
+        exporter   192.0.2.1/7 netflow9: 500 records, 21 datagrams lost, started again once
         ");
     }
 }

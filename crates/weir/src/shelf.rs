@@ -21,8 +21,9 @@ use weir_http::{ShelfAnswer, ShelfQuestion, ShelfRefusal};
 /// The command that starts the process.
 const COMMAND: &str = "keep-captures";
 
-/// Bytes of a line.
-const LINE_MAX: u64 = 1 << 20;
+/// Bytes of a line: a list of the longest names, and the text of the longest request, with each
+/// character escaped, take half of them.
+const LINE_MAX: u64 = 32 << 20;
 
 /// Bytes that follow a line.
 pub(crate) const BYTES_MAX: u64 = 32 << 20;
@@ -34,7 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Shelf(Mutex<ShelfProcess>);
 
 struct ShelfProcess {
-    _child: Child,
+    child: Child,
+    /// Whether a question or an answer broke off: what comes next would be of another question.
+    is_broken: bool,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
@@ -51,7 +54,12 @@ pub(crate) fn own_command() -> Command {
 pub(crate) fn write_message(to: &mut dyn Write, head: &Value, bytes: &[u8]) -> io::Result<()> {
     let mut head = head.clone();
     head["bytes"] = bytes.len().into();
-    to.write_all(format!("{head}\n").as_bytes())?;
+    let line = format!("{head}\n");
+    // A line that is cut would shift all answers after it.
+    if line.len() as u64 > LINE_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a message is too long"));
+    }
+    to.write_all(line.as_bytes())?;
     to.write_all(bytes)?;
     to.flush()
 }
@@ -88,7 +96,7 @@ impl Shelf {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (input, output) = pipes.context("the process that keeps captures has no pipes")?;
         let output = BufReader::new(output);
-        let mut process = ShelfProcess { _child: child, input, output };
+        let mut process = ShelfProcess { child, is_broken: false, input, output };
         let setup = json!({
             "folder": folder,
             "user": confine.relinquish_privileges,
@@ -119,7 +127,10 @@ impl Shelf {
             return Err(ShelfRefusal::Busy(reason));
         };
         let (mut head, rows) = process.ask(&head, &bytes).map_err(|e| {
-            ShelfRefusal::Busy(format!("the process that keeps captures has ended: {e}"))
+            ShelfRefusal::Busy(format!(
+                "the process that keeps captures has ended, and its uploads with it; start the run \
+                 again ({e})"
+            ))
         })?;
         drop(process);
         if let Some(reason) = head["error"].as_str() {
@@ -152,14 +163,52 @@ impl Shelf {
 
 impl ShelfProcess {
     fn ask(&mut self, head: &Value, bytes: &[u8]) -> io::Result<(Value, Vec<u8>)> {
-        write_message(&mut self.input, head, bytes)?;
-        read_message(&mut self.output)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        if self.is_broken {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let asked = write_message(&mut self.input, head, bytes);
+        let answer = asked.and_then(|()| read_message(&mut self.output));
+        let answer = answer.and_then(|answer| answer.ok_or(io::ErrorKind::UnexpectedEof.into()));
+        // A message that was too long was not begun.
+        if answer.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::InvalidInput) {
+            self.is_broken = true;
+            // It may have ended by itself.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        answer
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_read_after_an_answer_that_broke_off() {
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"read a; echo x; read b; echo '{"bytes":0}'"#]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh runs");
+        let (input, output) = (child.stdin.take().expect("one"), child.stdout.take().expect("one"));
+        let output = BufReader::new(output);
+        let mut process = ShelfProcess { child, is_broken: false, input, output };
+        assert!(process.ask(&json!({}), &[]).is_err());
+        // Its second answer would be one to the first question.
+        assert!(process.ask(&json!({}), &[]).is_err());
+        let _ = process.child.wait();
+    }
+
+    #[test]
+    fn lines_that_nobody_would_read_whole_are_not_written() {
+        let mut bytes = Vec::new();
+        let long = "x".repeat(LINE_MAX as usize);
+        assert!(write_message(&mut bytes, &json!({ "text": long }), &[]).is_err());
+        assert!(bytes.is_empty());
+        write_message(&mut bytes, &json!({ "text": "\u{1}".repeat(5 << 20) }), &[])
+            .expect("writes");
+        assert!(read_message(&mut &bytes[..]).expect("reads").is_some());
+    }
 
     #[test]
     fn messages_come_whole_or_not_at_all() {

@@ -2,6 +2,7 @@
 
 use super::report::RecordReport;
 use crate::buffers::Buffers;
+use crate::limits::{RECORD_AHEAD_NS, RECORDS_AT_ONCE};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,10 +69,19 @@ impl RecordBatches {
         let (bytes, times) = (&mut self.bytes, &mut self.times);
         let (address, port) = from;
         let datagram = Datagram { address, port, received, payload };
+        let (mut ahead, mut taken) = (0, 0);
         self.report.read(&datagram, &mut |record: &FlowRecord, ts| {
+            taken += 1;
+            if taken > RECORDS_AT_ONCE {
+                return;
+            }
+            let is_ahead = ts.saturating_sub(received) > RECORD_AHEAD_NS;
+            ahead += u64::from(is_ahead);
             record.write(bytes);
-            times.push(ts);
+            times.push(if is_ahead { received } else { ts });
         });
+        self.report.add_ahead(ahead);
+        self.report.add_crowded(taken.saturating_sub(RECORDS_AT_ONCE) as u64);
     }
 
     /// All datagrams until `now` have come.
@@ -196,6 +206,45 @@ mod tests {
         batches.reach(10_399 * 1_000_000);
         assert_eq!(lent(&mut batches), [(1, Some(5300))]);
         assert_eq!(batches.received(), 7);
+    }
+
+    #[test]
+    fn records_from_the_future_count_for_the_time_at_which_they_came() {
+        let second = 1_000_000_000;
+        for (sent, time) in [(70u32, 70), (71, 10), (u32::MAX, 10)] {
+            let report = RecordReport::default();
+            let mut batches = RecordBatches::new(report.clone(), 0);
+            let mut datagram = netflow5(2, 0);
+            datagram[8..12].copy_from_slice(&sent.to_be_bytes());
+            batches.take(([192, 0, 2, 1].into(), 9), 10 * second, &datagram);
+            let (mut times, mut batch) = (Vec::new(), FrameBatch::new());
+            while !batches.is_empty() {
+                batch.clear();
+                batches.lend(&mut batch);
+                times.extend_from_slice(batch.ts());
+            }
+            assert_eq!(times, [time * second; 2], "{sent}");
+            assert_eq!(report.summary().ahead, if sent > 70 { 2 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_template_releases_so_many_records_at_most() {
+        let report = RecordReport::default();
+        let mut batches = RecordBatches::new(report.clone(), 0);
+        let mut send = |id: u16, body: &[u8]| {
+            let len = 20 + body.len() as u16;
+            let header = [&10u16.to_be_bytes()[..], &len.to_be_bytes(), &[0; 12]].concat();
+            let set = [id.to_be_bytes(), (len - 16).to_be_bytes()].concat();
+            batches.take(([192, 0, 2, 1].into(), 9), 0, &[&header[..], &set, body].concat());
+        };
+        send(256, &[6; 60_000]);
+        send(256, &[6; 60_000]);
+        send(2, &[1, 0, 0, 1, 0, 4, 0, 1]);
+        assert_eq!(batches.len(), RECORDS_AT_ONCE);
+        let (crowded, lost) = (report.summary().crowded, report.lost());
+        assert_eq!(crowded, 120_000 - RECORDS_AT_ONCE as u64);
+        assert!(lost >= crowded);
     }
 
     #[test]

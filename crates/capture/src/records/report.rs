@@ -17,6 +17,10 @@ struct Shared {
     dropped: AtomicU64,
     /// Packets that were read and carried no datagram of an exporter.
     others: AtomicU64,
+    /// Records that said to end too long after they came.
+    ahead: AtomicU64,
+    /// Records beyond those that one datagram may bring.
+    crowded: AtomicU64,
 }
 
 /// What was counted.
@@ -30,6 +34,12 @@ pub struct RecordSummary {
     pub dropped: u64,
     /// Packets of a capture that carried no datagram of an exporter.
     pub others: u64,
+    /// Records that said to end more than [`RECORD_AHEAD_NS`](crate::limits::RECORD_AHEAD_NS) after
+    /// they came, and count for the time at which they did.
+    pub ahead: u64,
+    /// Records beyond the [`RECORDS_AT_ONCE`](crate::limits::RECORDS_AT_ONCE) that one datagram may
+    /// bring.
+    pub crowded: u64,
 }
 
 impl RecordReport {
@@ -41,6 +51,8 @@ impl RecordReport {
             exporters: collector.exporters().to_vec(),
             dropped: self.0.dropped.load(Ordering::Relaxed),
             others: self.0.others.load(Ordering::Relaxed),
+            ahead: self.0.ahead.load(Ordering::Relaxed),
+            crowded: self.0.crowded.load(Ordering::Relaxed),
         }
     }
 
@@ -50,6 +62,14 @@ impl RecordReport {
 
     pub(super) fn set_dropped(&self, dropped: u64) {
         self.0.dropped.store(dropped, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_ahead(&self, n: u64) {
+        self.0.ahead.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_crowded(&self, n: u64) {
+        self.0.crowded.fetch_add(n, Ordering::Relaxed);
     }
 
     pub(super) fn add_others(&self, n: u64) {
@@ -64,7 +84,7 @@ impl RecordReport {
     }
 
     pub(super) fn losses(&self) -> Lost {
-        let interface = self.lock().lost();
+        let interface = self.lock().lost() + self.0.crowded.load(Ordering::Relaxed);
         Lost { interface, kernel: self.0.dropped.load(Ordering::Relaxed), ring: 0 }
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fuzz::fuzz_datagrams;
-use crate::limits::{HELD_BYTES_MAX, HELD_NS};
+use crate::limits::{HELD_BYTES_MAX, HELD_NS, SESSION_TEMPLATES_MAX};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use weir_packet::record::Slot;
@@ -242,11 +242,52 @@ fn hostile_templates_are_refused() {
 }
 
 #[test]
+fn one_exporter_does_not_use_up_the_templates_of_all() {
+    let mut c = Collector::new();
+    let all: Vec<u8> = (256..2256).flat_map(|n| template(n, &[1, 4])).collect();
+    read(&mut c, &ipfix(0, &[set(2, &all)]));
+    assert_eq!(c.sizes().1, SESSION_TEMPLATES_MAX);
+    assert_eq!(c.counts().templates_refused, 2000 - SESSION_TEMPLATES_MAX as u64);
+    // One that it has may be sent again.
+    read(&mut c, &ipfix(0, &[set(2, &template(256, &[1, 4]))]));
+    assert_eq!(c.counts().templates_refused, 2000 - SESSION_TEMPLATES_MAX as u64);
+}
+
+#[test]
+fn zeros_of_the_other_version_are_no_addresses() {
+    let (four, six) = ([192, 0, 2, 1], [0x20; 16]);
+    for (is_six, fields) in [
+        (true, &[27, 16, 8, 4][..]),
+        (true, &[8, 4, 27, 16]),
+        (false, &[27, 16, 8, 4]),
+        (false, &[8, 4, 27, 16]),
+    ] {
+        let (four, six) = if is_six { ([0; 4], six) } else { (four, [0; 16]) };
+        let body = match fields[0] {
+            27 => [&six[..], &four].concat(),
+            _ => [&four[..], &six].concat(),
+        };
+        let mut c = Collector::new();
+        let sets = [set(2, &template(256, fields)), set(256, &body)];
+        let (payload, mut seen) = (ipfix(0, &sets), Vec::new());
+        let (address, port) = ([192, 0, 2, 1].into(), 9);
+        let datagram = Datagram { address, port, received: 0, payload: &payload };
+        c.read(&datagram, &mut |record, _| seen.push(record.address(Slot::Source)));
+        let expected = match is_six {
+            true => u128::from_be_bytes(six),
+            false => u128::from(u32::from_be_bytes(four)) | 0xffff << 32,
+        };
+        assert_eq!(seen, [Some(expected)], "{fields:?}");
+    }
+}
+
+#[test]
 fn too_many_templates_and_exporters_are_counted() {
     let mut c = Collector::new();
     let mut number = 0u32;
     while c.counts().templates_refused == 0 {
-        let all: Vec<u8> = (256..2256).flat_map(|n| template(n, &[1, 4])).collect();
+        let some = 256..256 + SESSION_TEMPLATES_MAX as u16;
+        let all: Vec<u8> = some.flat_map(|n| template(n, &[1, 4])).collect();
         let mut payload = ipfix(0, &[set(2, &all)]);
         payload[12..16].copy_from_slice(&number.to_be_bytes());
         read(&mut c, &payload);

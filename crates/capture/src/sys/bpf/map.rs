@@ -51,7 +51,8 @@ struct MapElement {
 }
 
 impl Map {
-    /// A map with room for `entries`. Keys of arrays, and of maps of sockets and interfaces, have 4 bytes.
+    /// A map with room for `entries`. Keys of arrays, and of maps of sockets and interfaces, have 4
+    /// bytes.
     ///
     /// # Errors
     /// Without the capability CAP_BPF (of Linux before 5.11 also beyond the limit of locked

@@ -3,7 +3,7 @@
 use super::carriers::{Carriers, packet_topic};
 use super::opening::OpenInput;
 use super::publish::{Published, Publisher};
-use super::serves::is_stream;
+use super::serves::{Serving, is_stream};
 use super::serving::Flow;
 use super::session::Run;
 use super::sinks::{Control, RunSink};
@@ -75,6 +75,19 @@ struct Clients {
 }
 
 impl Run<'_> {
+    /// The process that keeps captures for the page, if there is one.
+    fn shelf(&self) -> anyhow::Result<Option<Arc<Shelf>>> {
+        let confine = &self.options.confine;
+        let start = |serves: &Serving| Shelf::start(serves.captures.as_deref(), confine);
+        self.serves.as_ref().map(start).transpose()
+    }
+
+    /// The source, read as options say.
+    fn reading<S: Source>(&self, source: S) -> Reading<S> {
+        let source = Reading::new(source).headers(self.options.headers.into());
+        if self.options.fragments { source.fragments() } else { source }
+    }
+
     /// Opens everything, gives up the other permissions, and runs. It starts no thread before, so
     /// that all threads lack these permissions.
     pub(super) fn start(mut self) -> anyhow::Result<Status> {
@@ -85,11 +98,7 @@ impl Run<'_> {
         let stats = Stats::new(self.term);
         let targets = std::mem::take(&mut self.targets);
         let courier = delivery::start(targets, &self.options.rows.deliver, &self.options.confine)?;
-        let keeps = self
-            .serves
-            .as_ref()
-            .map(|serves| Shelf::start(serves.captures.as_deref(), &self.options.confine));
-        let shelf = keeps.transpose()?;
+        let shelf = self.shelf()?;
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let http = self.options.http.listen()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
@@ -105,10 +114,8 @@ impl Run<'_> {
         let files = self.files(&mut made)?;
         let plot = PlotFile::open(&self.program, &self.alone, self.options, &mut made)?;
         let publisher = self.publisher(&mut made, carrier)?;
-        let use_of_packets =
-            lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
-        let around = &self.options.lookback;
-        let kept = lookback::options(&self.program, around, use_of_packets, &mut made)?;
+        let uses = lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
+        let kept = lookback::options(&self.program, &self.options.lookback, uses, &mut made)?;
         let mut outlets = self.outlets(&input, senders)?;
         self.confine(&input, &outlets, kept.as_ref());
 
@@ -125,11 +132,7 @@ impl Run<'_> {
             source = Box::new(Telling::new(source, told.clone()));
         }
         let outlets = self.packet_outlets(outlets, &carriers, &told)?;
-        let mut source = Reading::new(source).headers(self.options.headers.into());
-        if self.options.fragments {
-            source = source.fragments();
-        }
-        let source = Lookback::new(source, kept)?;
+        let source = Lookback::new(self.reading(source), kept)?;
         if let Some(tally) = source.tally().filter(|_| self.keeps_for_files()) {
             stats.report_captures(tally);
         }
