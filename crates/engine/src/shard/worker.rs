@@ -35,8 +35,8 @@ pub(super) struct Worker<'a, 'f, 'c, 'e> {
     pub(super) closer: Closer<'a, 'f>,
     /// The number of the last request for statistics that it answered.
     answered: u64,
-    /// Whether it will sleep on the bench if it finds nothing to do once more. Until then it lets go
-    /// of what it has in hand.
+    /// Whether it sleeps on the bench if it finds nothing to do once more, and lets go of all that
+    /// it has in hand.
     pub(super) rests: bool,
 }
 
@@ -99,8 +99,8 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
         self.coordinator
     }
 
-    /// Whether the run goes on without this worker while it finds nothing to do: it has no packets of
-    /// its own in what others read, and nothing to emit.
+    /// Whether the run goes on without this worker while it finds nothing to do: it has no packets
+    /// of its own in what others read, and nothing to emit.
     fn may_rest(&self) -> bool {
         self.coordinator.is_none() && self.shared.exchange.is_none()
     }

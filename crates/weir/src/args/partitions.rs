@@ -14,8 +14,8 @@ pub(crate) struct PartitionsArgs {
     #[arg(long, value_enum, value_name = "KEY", hide_short_help = true)]
     pub(crate) spread_by: Option<SpreadKeyName>,
 
-    /// With -i kafka://: the name of the group of hosts that share the partitions of the topic; each
-    /// packet counts once in a group
+    /// With -i kafka://: the name of the group of hosts that share the partitions of the topic;
+    /// each packet counts once in a group
     #[arg(long, value_name = "NAME", value_parser = group)]
     pub(crate) group: Option<String>,
 
