@@ -9,7 +9,7 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{DeliveryResult, ProducerContext};
+use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,6 +61,19 @@ pub(crate) struct Watch {
     is_full: AtomicBool,
     /// Whether a broker has answered once: until then the caller says what is wrong.
     has_begun: AtomicBool,
+}
+
+/// Whether brokers take what a producer sends: none has refused a record, and the client goes on.
+///
+/// # Errors
+/// [`KafkaFault::Refused`], which says why.
+pub(crate) fn check(client: &ThreadedProducer<Watch>) -> Result<(), KafkaFault> {
+    let client = client.client();
+    let fatal = || client.fatal_error().map(|(_, why)| plain(&why));
+    match client.context().refusal().or_else(fatal) {
+        None => Ok(()),
+        Some(why) => Err(KafkaFault::Refused { undelivered: 0, why }),
+    }
 }
 
 impl Watch {

@@ -1,6 +1,6 @@
 //! The stream of a probe, to records.
 
-use crate::client::{Watch, config, in_words, partition_of, partitions, plain};
+use crate::client::{Watch, check, config, in_words, partition_of, partitions, plain};
 use crate::limits::{DRAIN, HEAD_EVERY_MESSAGES, WAITING_KIB, WAITING_RECORDS};
 use crate::order::{CarrierOrder, ProduceOrder};
 use crate::record::{CUT, EPOCH_HEADER, parts};
@@ -142,7 +142,10 @@ impl Records<'_> {
     fn drain(&self) {
         let watch = self.client.client().context();
         let (mut idle, mut before) = (Duration::ZERO, None);
-        while idle < DRAIN && self.check().is_ok() && !self.disk_failed.load(Ordering::Relaxed) {
+        while idle < DRAIN
+            && check(&self.client).is_ok()
+            && !self.disk_failed.load(Ordering::Relaxed)
+        {
             let done = self.client.flush(STEP).is_ok();
             if done && self.route().as_ref().is_none_or(Spill::is_empty) {
                 return;
@@ -223,7 +226,7 @@ impl Records<'_> {
         let watch = self.client.client().context();
         let (mut idle, mut before) = (Duration::ZERO, None);
         loop {
-            self.check()?;
+            check(&self.client)?;
             if self.disk_failed.load(Ordering::Relaxed) {
                 let why = io::Error::other("what waits there can't be read");
                 return Err(KafkaFault::Spill(why));
@@ -258,7 +261,7 @@ impl Records<'_> {
             return Ok(());
         }
         while !is_over.load(Ordering::Relaxed) {
-            self.check()?;
+            check(&self.client)?;
             let mut route = self.route();
             let Some(spill) = route.as_mut() else { return Ok(()) };
             let is_sent = match spill.front().map_err(KafkaFault::Spill)? {
@@ -274,16 +277,6 @@ impl Records<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether everything is well so far.
-    fn check(&self) -> Result<(), KafkaFault> {
-        let client = self.client.client();
-        let fatal = || client.fatal_error().map(|(_, why)| plain(&why));
-        match client.context().refusal().or_else(fatal) {
-            None => Ok(()),
-            Some(why) => Err(KafkaFault::Refused { undelivered: 0, why }),
-        }
     }
 
     /// Hands a record to the client; whether it has room.

@@ -1,6 +1,6 @@
 //! Packets and rows, to records: what comes by a pipe goes to brokers as it is.
 
-use crate::client::{Watch, config, in_words, partitions, plain};
+use crate::client::{Watch, check, config, in_words, partitions, plain};
 use crate::limits::{DRAIN, FRAME_MAX, WAITING_KIB, WAITING_RECORDS};
 use crate::order::CarrierOrder;
 use crate::packets::{PacketHead, PacketKind, PacketRecordBuilder, packets_of, read_head};
@@ -43,13 +43,8 @@ pub fn send_packets(
     ready: &mut dyn FnMut(i32) -> io::Result<()>,
     say: &Say,
 ) -> Result<u64, KafkaFault> {
-    let PipeOfProbe { stream, has_gone } = from;
     let meanwhile = "packets wait in memory, and then the capture waits";
-    let (sender, count) = Sender::start(order, has_gone, meanwhile, say)?;
-    ready(count)?;
-    let mut pipe = BufReader::with_capacity(READ_BYTES, stream);
-    let read = sender.packets(&mut pipe, count);
-    sender.end(read)
+    send(order, from, ready, (say, meanwhile), |sender, pipe, count| sender.packets(pipe, count))
 }
 
 /// Produces rows from a pipe, as [`FromWorker::write_row`] writes them.
@@ -62,12 +57,25 @@ pub fn send_rows(
     ready: &mut dyn FnMut(i32) -> io::Result<()>,
     say: &Say,
 ) -> Result<u64, KafkaFault> {
-    let PipeOfProbe { stream, has_gone } = from;
     let meanwhile = "rows wait in memory, and then the run waits";
+    send(order, from, ready, (say, meanwhile), |sender, pipe, _| sender.rows(pipe))
+}
+
+/// The bytes of a pipe on their way to a topic.
+type Pipe<'a> = BufReader<&'a mut dyn Read>;
+
+/// Starts a client, and sends what `read` reads from the pipe for a topic of so many partitions.
+fn send<'a>(
+    order: &CarrierOrder,
+    from: PipeOfProbe<'a>,
+    ready: &mut dyn FnMut(i32) -> io::Result<()>,
+    (say, meanwhile): (&Say, &'static str),
+    read: impl FnOnce(&Sender<'_>, &mut Pipe<'a>, i32) -> Result<(), KafkaFault>,
+) -> Result<u64, KafkaFault> {
+    let PipeOfProbe { stream, has_gone } = from;
     let (sender, count) = Sender::start(order, has_gone, meanwhile, say)?;
     ready(count)?;
-    let mut pipe = BufReader::with_capacity(READ_BYTES, stream);
-    let read = sender.rows(&mut pipe);
+    let read = read(&sender, &mut BufReader::with_capacity(READ_BYTES, stream), count);
     sender.end(read)
 }
 
@@ -158,7 +166,7 @@ impl<'a> Sender<'a> {
         let watch = self.client.client().context();
         let (mut idle, mut before) = (Duration::ZERO, None);
         loop {
-            self.check()?;
+            check(&self.client)?;
             record = match self.client.send(record) {
                 Ok(()) => return Ok(()),
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => back,
@@ -176,16 +184,6 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Whether everything is well so far.
-    fn check(&self) -> Result<(), KafkaFault> {
-        let client = self.client.client();
-        let fatal = || client.fatal_error().map(|(_, why)| plain(&why));
-        match client.context().refusal().or_else(fatal) {
-            None => Ok(()),
-            Some(why) => Err(KafkaFault::Refused { undelivered: 0, why }),
-        }
-    }
-
     fn undelivered(&self) -> KafkaFault {
         let records = u64::try_from(self.client.in_flight_count()).unwrap_or(0);
         let why = self.client.client().context().last_reason();
@@ -196,7 +194,7 @@ impl<'a> Sender<'a> {
     fn end(&self, read: Result<(), KafkaFault>) -> Result<u64, KafkaFault> {
         let watch = self.client.client().context();
         let (mut idle, mut before) = (Duration::ZERO, None);
-        while idle < DRAIN && self.check().is_ok() && self.client.flush(STEP).is_err() {
+        while idle < DRAIN && check(&self.client).is_ok() && self.client.flush(STEP).is_err() {
             let now = watch.delivered.load(Ordering::Relaxed);
             if before.replace(now) != Some(now) {
                 idle = Duration::ZERO;

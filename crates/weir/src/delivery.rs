@@ -3,11 +3,10 @@
 use crate::args::{ConfineArgs, DeliverArgs};
 use crate::exit::usage;
 use crate::observe::Observer;
+use crate::shelf::own_command;
 use crate::term::Term;
 use std::fmt::Write as _;
 use std::io;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 use weir_deliver::limits::DRAIN;
 use weir_deliver::{Courier, CourierError, DeliveryCounts, Setup, Target, TargetCounts, WhenFull};
 use weir_engine::rows::{Output, Rows, Sink};
@@ -52,10 +51,8 @@ pub(crate) fn start(
         spill: args.alert_spill.clone(),
         confines: !confine.no_sandbox,
     };
-    // By its name, which `ps` shows; where the file was replaced, it has none any more.
-    let own = std::env::current_exe().ok().filter(|path| path.exists());
-    let mut command = Command::new(own.unwrap_or_else(|| "/proc/self/exe".into()));
-    command.arg0("weir").arg(COMMAND);
+    let mut command = own_command();
+    command.arg(COMMAND);
     match Courier::start(command, &setup) {
         Ok(courier) => Ok(Some(courier)),
         Err(CourierError::Fault(why)) => Err(usage(format!("--alert-to: {why}"))),

@@ -42,7 +42,7 @@ struct ShelfProcess {
     output: BufReader<ChildStdout>,
 }
 
-/// This program, by its name; where the file was replaced, it has none any more.
+/// This program, by its name, which `ps` shows; where the file was replaced, it has none any more.
 pub(crate) fn own_command() -> Command {
     let own = std::env::current_exe().ok().filter(|path| path.exists());
     let mut command = Command::new(own.unwrap_or_else(|| PathBuf::from("/proc/self/exe")));

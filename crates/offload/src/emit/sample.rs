@@ -3,6 +3,7 @@
 
 use super::{Emit, Ways};
 use crate::value::{Lowered, Num};
+use crate::writer::Place;
 use weir_ebpf::{Alu, Cond, Operand, Reg, Reg::*};
 
 /// What [`weir_plan::rows::hash_step`] adds and multiplies by.
@@ -19,20 +20,7 @@ impl Emit<'_> {
         self.push(HASH);
         for part in key {
             let (absent, mixed) = (self.w.label("absent_part"), self.w.label("mixed"));
-            let words: &[Reg] = match part {
-                Lowered::Num(num) => {
-                    self.num(num, absent);
-                    &[R0]
-                }
-                Lowered::Test(test) => {
-                    self.num(&Num::truth(test.clone()), absent);
-                    &[R0]
-                }
-                Lowered::Addr(addr) => {
-                    self.addr(addr, absent);
-                    &[R0, R1]
-                }
-            };
+            let words = self.part_of_key(part, absent);
             self.pop(HASH);
             self.hash_step(1);
             words.iter().for_each(|&word| self.hash_step(word));
@@ -48,6 +36,25 @@ impl Emit<'_> {
         self.pop(R0);
         self.w.constant(R1, max.cast_signed()).jump_if(Cond::Le, R0, R1, ways.yes);
         self.w.jump(ways.no);
+    }
+
+    /// Computes a part of a key, and gives the registers that hold its words; jumps to `absent`
+    /// where the packet does not have it.
+    pub(super) fn part_of_key(&mut self, part: &Lowered, absent: Place) -> &'static [Reg] {
+        match part {
+            Lowered::Num(num) => {
+                self.num(num, absent);
+                &[R0]
+            }
+            Lowered::Test(test) => {
+                self.num(&Num::truth(test.clone()), absent);
+                &[R0]
+            }
+            Lowered::Addr(addr) => {
+                self.addr(addr, absent);
+                &[R0, R1]
+            }
+        }
     }
 
     /// Goes on with the hash by one word. Uses `R3`.

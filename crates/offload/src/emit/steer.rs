@@ -2,7 +2,7 @@
 //! ([`weir_plan::ends::rendezvous`]).
 
 use super::{Emit, TooDeep};
-use crate::value::{Lowered, Num};
+use crate::value::Lowered;
 use weir_ebpf::{Alu, Cond, Operand, Reg, Reg::*};
 
 /// What [`weir_plan::ends::mix`] adds, multiplies by and shifts by.
@@ -22,20 +22,7 @@ impl Emit<'_> {
         self.push(HASH);
         for part in key {
             let (absent, mixed) = (self.w.label("absent_part"), self.w.label("mixed"));
-            let words: &[Reg] = match part {
-                Lowered::Num(num) => {
-                    self.num(num, absent);
-                    &[R0]
-                }
-                Lowered::Test(test) => {
-                    self.num(&Num::truth(test.clone()), absent);
-                    &[R0]
-                }
-                Lowered::Addr(addr) => {
-                    self.addr(addr, absent);
-                    &[R0, R1]
-                }
-            };
+            let words = self.part_of_key(part, absent);
             self.pop(HASH);
             self.pop(KEYED);
             words.iter().for_each(|&word| self.mix(HASH, word));

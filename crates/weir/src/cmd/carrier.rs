@@ -116,14 +116,7 @@ fn produce(
             }
             Ok(Status::Ok)
         }
-        Err(fault) if is_ready.get() => {
-            term.error(format_args!("{}", named(order, &fault)));
-            Ok(Status::Failed)
-        }
-        Err(fault) => {
-            write_framed(&refused(order, &fault), &mut stdout)?;
-            Ok(Status::Failed)
-        }
+        Err(fault) => failed(order, &fault, is_ready.get(), (&mut stdout, term)),
     }
 }
 
@@ -200,15 +193,22 @@ fn send(
             }
             Ok(Status::Ok)
         }
-        Err(fault) if is_ready.get() => {
-            term.error(format_args!("{}", named(order, &fault)));
-            Ok(Status::Failed)
-        }
-        Err(fault) => {
-            write_framed(&refused(order, &fault), &mut stdout)?;
-            Ok(Status::Failed)
-        }
+        Err(fault) => failed(order, &fault, is_ready.get(), (&mut stdout, term)),
     }
+}
+
+/// Tells of a fault: the person, or the process that gave the order if that still waits for a word.
+fn failed(
+    order: &CarrierOrder,
+    fault: &KafkaFault,
+    was_ready: bool,
+    (stdout, term): (&mut File, &Term),
+) -> anyhow::Result<Status> {
+    match was_ready {
+        true => term.error(format_args!("{}", named(order, fault))),
+        false => write_framed(&refused(order, fault), stdout)?,
+    }
+    Ok(Status::Failed)
 }
 
 /// Is a member of a group, as long as the process that gave the order is there. Each byte from that

@@ -1,11 +1,12 @@
 //! Looks for packets: the stages that keep them run over frames that have passed.
 
+use crate::observe::Unread;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use weir_engine::functions::Functions;
-use weir_engine::rows::{Output, Rows, Sink};
+use weir_engine::rows::Sink;
 use weir_engine::run::{Options, run_to};
 use weir_http::PacketsForm;
 use weir_lang::Query;
@@ -125,7 +126,7 @@ impl Search {
         let options =
             Options { stop: Some(Arc::clone(&stop)), memory: Some(MEMORY), ..Options::default() };
         let (begin, mut late) = (Instant::now(), false);
-        let ends = (&mut NoRows as &mut dyn Sink, &mut gather as &mut dyn Egress);
+        let ends = (&mut Unread as &mut dyn Sink, &mut gather as &mut dyn Egress);
         let functions = Functions::default();
         let outcome = run_to(&self.program, &functions, source, ends, &options, &mut |_| {
             if begin.elapsed() > bounds.time {
@@ -173,27 +174,6 @@ impl Egress for Gather {
             self.bytes += bytes.len();
             self.found.frames.push((*sent, bytes.into()));
         }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Packets go out, and no rows.
-struct NoRows;
-
-impl Sink for NoRows {
-    fn open(&mut self, _: &[Output]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, _: usize, _: &Rows) -> io::Result<()> {
         Ok(())
     }
 

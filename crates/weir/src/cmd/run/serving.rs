@@ -6,11 +6,10 @@ use super::serves::Serving;
 use super::session::Run;
 use crate::partitions::outlets::PacketOutlets;
 use crate::stats::{RunCounts, Stats};
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_control::{Answers, QueryText, Request};
-use weir_engine::rows::{Output, Rows, Sink};
+use weir_engine::rows::Sink;
 use weir_engine::run::{Options, Outcome};
 use weir_packet::source::{FrameBatch, Source as _, SourceError};
 use weir_plan::Program;
@@ -47,27 +46,6 @@ const INTERVALS: [(i64, &str); 16] = [
 fn interval(span: i64) -> (i64, &'static str) {
     let fits = |(length, _): &&(i64, &str)| span / length <= WINDOWS_MAX;
     *INTERVALS.iter().find(fits).unwrap_or(&INTERVALS[INTERVALS.len() - 1])
-}
-
-/// Takes rows that nobody but clients of the page reads.
-pub(super) struct Unread;
-
-impl Sink for Unread {
-    fn open(&mut self, _: &[Output]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, _: usize, _: &Rows) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// What a run reads from, and where its rows and packets go.

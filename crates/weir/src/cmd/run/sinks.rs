@@ -1,8 +1,8 @@
 //! Where the rows of a run go.
 
-use super::serving::Unread;
 use super::session::Run;
 use crate::control::{self, Limits};
+use crate::observe::Unread;
 use crate::output::{self, Collector, Fresh, Taken};
 use crate::partitions::up::RowsOut;
 use crate::progress::Progress;
