@@ -97,8 +97,8 @@ impl Filling {
             27 => self.v6(Slot::Source, bytes),
             28 => self.v6(Slot::Destination, bytes),
             62 => self.v6(Slot::NextHop, bytes),
-            9 | 29 => self.small(Slot::SourceMask, bytes, 8),
-            13 | 30 => self.small(Slot::DestinationMask, bytes, 8),
+            9 | 29 => self.mask(Slot::SourceMask, bytes),
+            13 | 30 => self.mask(Slot::DestinationMask, bytes),
             10 => self.small(Slot::InInterface, bytes, 32),
             14 => self.small(Slot::OutInterface, bytes, 32),
             16 => self.small(Slot::SourceAs, bytes, 32),
@@ -176,6 +176,13 @@ impl Filling {
         }
     }
 
+    /// The length of a prefix; a zero may be that of the other version of IP, as with addresses.
+    fn mask(&mut self, slot: Slot, bytes: &[u8]) {
+        if unsigned(bytes) != Some(0) || self.record.get(slot).is_none() {
+            self.small(slot, bytes, 8);
+        }
+    }
+
     /// Eight flags, or with reserved bits and the data offset in front of them (RFC 7125).
     fn tcp_flags(&mut self, bytes: &[u8]) {
         if let Some(flags) = unsigned(bytes) {
@@ -247,8 +254,9 @@ impl Filling {
         if let Some(rate) = self.rate() {
             self.record.set(Slot::Sampling, rate);
         }
-        for (slot, uptime) in [(Slot::Start, self.first_uptime), (Slot::End, self.last_uptime)] {
-            let time = uptime.and_then(|uptime| export.at_uptime(uptime, self.started));
+        let uptimes = [self.first_uptime, self.last_uptime];
+        let times = export.start_and_end(uptimes, self.started);
+        for (slot, time) in [Slot::Start, Slot::End].into_iter().zip(times) {
             if let Some(time) = time.filter(|_| self.record.get(slot).is_none()) {
                 self.record.set(slot, time as u64);
             }

@@ -95,7 +95,7 @@ fn record_of(mut bytes: Bytes<'_>, header: &Netflow5Header) -> Option<(FlowRecor
     if header.sampling & 0x3fff > 0 {
         record.set(Slot::Sampling, (header.sampling & 0x3fff).into());
     }
-    let [start, end] = [start, end].map(|uptime| header.export.at_uptime(uptime, None));
+    let [start, end] = header.export.start_and_end([Some(start), Some(end)], None);
     record.set(Slot::Start, start? as u64);
     record.set(Slot::End, end? as u64);
     Some((record, end?))

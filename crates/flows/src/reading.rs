@@ -161,9 +161,8 @@ impl Reading<'_> {
         match self.session.sequence.step(n) {
             Step::Next => {}
             Step::Gap(lost) => self.exporter.lost += u64::from(lost),
-            Step::Late => {
-                let units = n.units.unwrap_or(0);
-                self.exporter.lost = self.exporter.lost.saturating_sub(units.into());
+            Step::Late(found) => {
+                self.exporter.lost = self.exporter.lost.saturating_sub(found.into());
             }
             Step::Restart => self.exporter.restarts += 1,
         }

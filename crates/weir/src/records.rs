@@ -40,6 +40,9 @@ pub(crate) fn lateness_ns(options: &RunOptions) -> i64 {
 
 /// Refuses a query, a filter or options that the source of records does not go together with.
 pub(crate) fn check(options: &RunOptions, program: &Program, filter: bool) -> anyhow::Result<()> {
+    if program.source == SourceKind::FlowRecords && options.lookback.ring.is_some() {
+        return Err(usage("--ring keeps packets, and the query reads flow records"));
+    }
     if !is_received(options) {
         return Ok(());
     }
@@ -71,7 +74,6 @@ pub(crate) fn check(options: &RunOptions, program: &Program, filter: bool) -> an
         (live.immediate_mode, "--immediate-mode"),
         (live.rings.is_some(), "--rings"),
         (options.fragments, "--fragments"),
-        (options.lookback.ring.is_some(), "--ring"),
     ];
     match wrong.into_iter().find(|(given, _)| *given) {
         Some((_, what)) => Err(usage(format!(

@@ -270,14 +270,25 @@ fn zeros_of_the_other_version_are_no_addresses() {
         let mut c = Collector::new();
         let sets = [set(2, &template(256, fields)), set(256, &body)];
         let (payload, mut seen) = (ipfix(0, &sets), Vec::new());
-        let (address, port) = ([192, 0, 2, 1].into(), 9);
-        let datagram = Datagram { address, port, received: 0, payload: &payload };
+        let datagram = Datagram { address: EXPORTER, port: 9, received: 0, payload: &payload };
         c.read(&datagram, &mut |record, _| seen.push(record.address(Slot::Source)));
         let expected = match is_six {
             true => u128::from_be_bytes(six),
             false => u128::from(u32::from_be_bytes(four)) | 0xffff << 32,
         };
         assert_eq!(seen, [Some(expected)], "{fields:?}");
+    }
+}
+
+#[test]
+fn zeros_of_the_other_version_are_no_prefixes() {
+    for (body, expected) in [([24, 0], 24), ([0, 64], 64), ([0, 0], 0)] {
+        let (mut c, mut seen) = (Collector::new(), Vec::new());
+        let sets = [set(2, &template(256, &[9, 1, 29, 1])), set(256, &body)];
+        let payload = ipfix(0, &sets);
+        let datagram = Datagram { address: EXPORTER, port: 9, received: 0, payload: &payload };
+        c.read(&datagram, &mut |record, _| seen.push(record.get(Slot::SourceMask)));
+        assert_eq!(seen, [Some(expected)]);
     }
 }
 
