@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is measured.
+/// The trace, the works and the numbers of workers that are measured.
 pub(crate) struct ScalingOptions<'a> {
     pub(crate) preset: &'static Preset,
     /// Packets of the trace, unless those of the preset.

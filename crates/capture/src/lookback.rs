@@ -70,7 +70,7 @@ impl<S> Lookback<S> {
         self.watch.as_ref().map(|watch| watch.asking.clone())
     }
 
-    /// The frames that are kept, for whoever reads them now and then; `None` where nothing is kept.
+    /// The frames that are kept, for readers beside the run; `None` where nothing is kept.
     pub fn held(&self) -> Option<HeldFrames> {
         self.watch.as_ref().map(|watch| watch.held.clone())
     }

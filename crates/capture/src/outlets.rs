@@ -33,7 +33,7 @@ pub struct Outlets {
     wires: Vec<WireOutlet>,
     /// By outlet, the wire that it is; none of a file.
     wire_of: Vec<Option<usize>>,
-    /// What interfaces are called.
+    /// The names of interfaces.
     names: InterfaceNames,
     /// By outlet, what its wire refused.
     refused: Vec<Refused>,

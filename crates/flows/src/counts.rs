@@ -51,7 +51,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What was counted over all exporters.
+/// Counts over all exporters.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Datagrams that were taken.
@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-/// What was counted of one exporter.
+/// Counts of one exporter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exporter {
     /// Its address; `None` for all those that came after the limit.

@@ -2,10 +2,10 @@
 //! partition as the source of a run.
 
 pub(crate) mod outlets;
+pub(crate) mod reported;
 pub(crate) mod source;
 pub(crate) mod spread;
 mod starts;
-pub(crate) mod told;
 pub(crate) mod up;
 
 use weir_engine::exchange::needs;

@@ -19,7 +19,7 @@ pub struct HeldFrames(Arc<Mutex<Held>>);
 pub(super) struct Held {
     pub(super) ring: FrameRing,
     pub(super) headers: Headers,
-    /// What interfaces are called.
+    /// The names of interfaces.
     pub(super) names: InterfaceNames,
 }
 
@@ -48,7 +48,7 @@ impl HeldFrames {
         HeldSpan { kept: held.ring.span(), forgotten: held.ring.forgotten() }
     }
 
-    /// What interfaces are called.
+    /// The names of interfaces.
     pub fn names(&self) -> InterfaceNames {
         self.lock().names.clone()
     }

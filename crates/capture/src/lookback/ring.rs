@@ -260,8 +260,8 @@ mod tests {
             }
         }
 
-        /// Who reads on now and then sees each record once, but for those that were forgotten
-        /// before, and these are counted.
+        /// A reader that goes on now and then sees each record once, but for those that were
+        /// forgotten before, and these are counted.
         #[test]
         fn reading_goes_on_where_it_was(
             bytes in HEAD + 60..600,

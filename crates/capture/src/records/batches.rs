@@ -18,7 +18,7 @@ const STEP_NS: i64 = 100_000_000;
 /// Records that were handed out before memory of them is let go.
 const GIVEN_KEPT: usize = 16 * BATCH;
 
-/// What comes out of datagrams.
+/// The flow records of datagrams, until batches take them.
 pub(super) struct RecordBatches {
     report: RecordReport,
     /// How long after its end a record may come.
@@ -34,7 +34,7 @@ pub(super) struct RecordBatches {
     seq: u64,
     /// The latest step of time that datagrams have come up to.
     reached: i64,
-    /// What was lost when that was last said, and until when.
+    /// The records that a batch has reported as lost, and the time up to which it did.
     lost: u64,
     lost_until: i64,
 }

@@ -1,4 +1,4 @@
-//! What a run can ask of the exporters while records come, and after.
+//! Counts of exporters and their records, which a run reads while records come, and after.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ struct Shared {
     crowded: AtomicU64,
 }
 
-/// What was counted.
+/// Counts of a source of flow records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordSummary {
     /// Of all exporters.
@@ -43,7 +43,7 @@ pub struct RecordSummary {
 }
 
 impl RecordReport {
-    /// What was counted so far.
+    /// The counts so far.
     pub fn summary(&self) -> RecordSummary {
         let collector = self.lock();
         RecordSummary {
@@ -76,9 +76,9 @@ impl RecordReport {
         self.0.others.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Everything that is known to be missing, in the units of the sequence numbers, and of the
-    /// datagrams that the kernel dropped. These are among those that the numbers miss, too, once
-    /// another comes of the same exporter; but numbers are not said to lack them twice.
+    /// All known losses: those by sequence numbers, in their units, and datagrams that the kernel
+    /// dropped. The numbers miss these, too, once another datagram of the same exporter comes, so
+    /// that the sum is more than what was lost.
     pub(super) fn lost(&self) -> u64 {
         self.losses().total()
     }
@@ -88,7 +88,7 @@ impl RecordReport {
         Lost { interface, kernel: self.0.dropped.load(Ordering::Relaxed), ring: 0 }
     }
 
-    /// What a source of these records has to say, of which so many were handed out.
+    /// The account of a source that has handed out so many of these records.
     pub(super) fn account(&self, received: u64) -> Account {
         Account { received, lost: self.losses(), ..Account::default() }
     }
@@ -104,7 +104,7 @@ impl RecordReport {
     }
 
     fn lock(&self) -> MutexGuard<'_, Collector> {
-        // What it counted is whole whatever happened to who asked.
+        // The counts are whole, even if a thread that read them panicked.
         self.0.collector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

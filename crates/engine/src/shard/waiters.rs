@@ -1,4 +1,4 @@
-//! Who is woken by what, of workers that wait.
+//! Workers that wait, and the events that wake them.
 //!
 //! A worker that processes faster than one can read finds the feed in another's hands. Were all of
 //! them to wait for it awake, and be woken by each change, they would slow down the one that reads:
@@ -22,7 +22,7 @@ pub(super) struct Waiters {
     seated: AtomicUsize,
 }
 
-/// What a worker has seen before it looked for work.
+/// The events that a worker has seen before it looked for work.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     events: u64,

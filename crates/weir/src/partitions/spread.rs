@@ -2,7 +2,7 @@
 //! some time.
 
 use super::fields_of;
-use super::told::Told;
+use super::reported::SourceReport;
 use std::io::{self, Write};
 use std::sync::Arc;
 use weir_kafka::limits::{HEARTBEAT_NS, LINGER_NS, PACKETS_BYTES, PACKETS_BYTES_MAX};
@@ -87,8 +87,8 @@ struct Part {
     before: u64,
     /// When the first packet of the record was captured.
     first: i64,
-    /// The last time of which it was told that everything up to there has come.
-    told: i64,
+    /// The time up to which a record last said that everything has come.
+    reached: i64,
 }
 
 /// Spreads packets over partitions.
@@ -100,7 +100,7 @@ pub(crate) struct Spreader {
     keys: Keys,
     parts: Vec<Part>,
     names: InterfaceNames,
-    told: Told,
+    report: SourceReport,
     to: Box<dyn Write>,
     /// When packets were looked at last that wait for others.
     ticked: i64,
@@ -126,7 +126,7 @@ impl Spreader {
     pub(crate) fn new(
         by: SpreadBy,
         names: &InterfaceNames,
-        told: &Told,
+        report: &SourceReport,
         to: Box<dyn Write>,
     ) -> Spreader {
         let part = |_| Part {
@@ -135,7 +135,7 @@ impl Spreader {
             number: 0,
             before: 0,
             first: 0,
-            told: i64::MIN,
+            reached: i64::MIN,
         };
         Spreader {
             name: by.name,
@@ -144,7 +144,7 @@ impl Spreader {
             keys: Keys::new(by.key),
             parts: (0..by.partitions).map(part).collect(),
             names: names.clone(),
-            told: told.clone(),
+            report: report.clone(),
             to,
             ticked: i64::MIN,
             refused: Refused::default(),
@@ -204,7 +204,7 @@ impl Spreader {
 
     /// What was lost may have been for any partition.
     fn take_gaps(&mut self) {
-        let gaps: Vec<LostFrames> = std::mem::take(&mut self.told.said().gaps);
+        let gaps: Vec<LostFrames> = std::mem::take(&mut self.report.state().gaps);
         for gap in gaps {
             self.parts.iter_mut().for_each(|part| part.record.lose(gap));
         }
@@ -216,11 +216,11 @@ impl Spreader {
             return Ok(());
         }
         self.ticked = now;
-        let reached = self.told.said().reached;
+        let reached = self.report.state().reached;
         for partition in 0..self.parts.len() {
             let part = &self.parts[partition];
             let is_old = now.abs_diff(part.first) >= LINGER_NS.unsigned_abs();
-            let is_news = reached.is_some_and(|to| to.saturating_sub(part.told) >= HEARTBEAT_NS);
+            let is_news = reached.is_some_and(|to| to.saturating_sub(part.reached) >= HEARTBEAT_NS);
             if !part.record.is_empty() && is_old || is_news {
                 self.cut(partition, PacketKind::Packets)?;
             }
@@ -231,7 +231,7 @@ impl Spreader {
     /// Windows have closed, or the source may have to wait.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.take_gaps();
-        let reached = self.told.said().reached;
+        let reached = self.report.state().reached;
         if let Some(reached) = reached {
             self.tick(reached)?;
         }
@@ -244,7 +244,7 @@ impl Spreader {
             return Ok(());
         }
         self.take_gaps();
-        let kind = match self.told.said().has_failed {
+        let kind = match self.report.state().has_failed {
             true => PacketKind::Cut,
             false => PacketKind::End,
         };
@@ -259,7 +259,7 @@ impl Spreader {
 
     /// Sends the record of a partition.
     fn cut(&mut self, partition: usize, kind: PacketKind) -> io::Result<()> {
-        let reached = self.told.said().reached;
+        let reached = self.report.state().reached;
         let part = &mut self.parts[partition];
         let head = PacketHead {
             kind,
@@ -272,7 +272,7 @@ impl Spreader {
         };
         part.number += 1;
         part.before += u64::from(part.record.packets());
-        part.told = reached.unwrap_or(part.told);
+        part.reached = reached.unwrap_or(part.reached);
         self.scratch.clear();
         self.scratch.extend_from_slice(&(partition as u32).to_le_bytes());
         self.scratch.extend_from_slice(&[0; 4]);

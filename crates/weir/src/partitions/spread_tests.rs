@@ -37,11 +37,11 @@ impl Written {
     }
 }
 
-fn spreader(key: SpreadKey, partitions: usize, told: &Told) -> (Spreader, Written) {
+fn spreader(key: SpreadKey, partitions: usize, report: &SourceReport) -> (Spreader, Written) {
     let written = Written::default();
     let by = SpreadBy { name: "kafka://h:1/t".to_owned(), key, partitions, epoch: 7 };
     let to = Box::new(written.clone());
-    (Spreader::new(by, &InterfaceNames::default(), told, to), written)
+    (Spreader::new(by, &InterfaceNames::default(), report, to), written)
 }
 
 /// Frames one after the other, as the engine hands them out.
@@ -76,7 +76,7 @@ fn datagram(n: u32) -> Vec<u8> {
 #[test]
 fn each_packet_is_in_one_partition_and_in_order() {
     for (key, of) in [(SpreadKey::Conn, 4), (SpreadKey::Hosts, 3), (SpreadKey::Source, 1)] {
-        let (mut spreader, written) = spreader(key, of, &Told::default());
+        let (mut spreader, written) = spreader(key, of, &SourceReport::default());
         let frames: Vec<_> = (0..5000).map(|n| (i64::from(n) * 1_000_000, datagram(n))).collect();
         for some in frames.chunks(700) {
             let (memory, all) = sent(some);
@@ -122,13 +122,13 @@ fn each_packet_is_in_one_partition_and_in_order() {
 
 #[test]
 fn what_a_source_says_reaches_all_partitions() {
-    let told = Told::default();
-    let (mut spreader, written) = spreader(SpreadKey::Conn, 4, &told);
+    let report = SourceReport::default();
+    let (mut spreader, written) = spreader(SpreadKey::Conn, 4, &report);
     let (memory, all) = sent(&[(SECOND, datagram(0))]);
     spreader.take(&memory, &all).expect("memory takes it");
     assert!(written.records().is_empty(), "it waits for others");
-    told.said().gaps.push(LostFrames { since: 1, until: 2, frames: 3 });
-    told.said().reached = Some(10 * SECOND);
+    report.state().gaps.push(LostFrames { since: 1, until: 2, frames: 3 });
+    report.state().reached = Some(10 * SECOND);
     spreader.flush().expect("memory takes it");
     let first = written.records();
     assert_eq!(first.len(), 4);
@@ -138,14 +138,14 @@ fn what_a_source_says_reaches_all_partitions() {
         assert_eq!(record.gaps().map(|gap| gap.frames).collect::<Vec<_>>(), [3]);
     }
     // Nothing is said twice, and not too often.
-    told.said().reached = Some(10 * SECOND + HEARTBEAT_NS - 1);
+    report.state().reached = Some(10 * SECOND + HEARTBEAT_NS - 1);
     spreader.flush().expect("memory takes it");
     assert_eq!(written.records(), first);
-    told.said().reached = Some(12 * SECOND);
+    report.state().reached = Some(12 * SECOND);
     spreader.flush().expect("memory takes it");
     assert!(written.records().values().all(|all| all.len() == 2));
     // A source that fails leaves partitions cut.
-    told.said().has_failed = true;
+    report.state().has_failed = true;
     spreader.finish().expect("memory takes it");
     for all in written.records().values() {
         assert_eq!(PacketRecord::read(&all[2]).expect("a record").head.kind, PacketKind::Cut);
@@ -154,15 +154,15 @@ fn what_a_source_says_reaches_all_partitions() {
 
 #[test]
 fn a_clock_that_steps_holds_nothing_back() {
-    let told = Told::default();
-    let (mut spreader, written) = spreader(SpreadKey::Source, 1, &told);
+    let report = SourceReport::default();
+    let (mut spreader, written) = spreader(SpreadKey::Source, 1, &report);
     for ts in [i64::MAX, 0, i64::MIN, SECOND, 0, i64::MAX] {
         let (memory, all) = sent(&[(ts, datagram(0))]);
         spreader.take(&memory, &all).expect("memory takes it");
     }
-    told.said().reached = Some(i64::MIN);
+    report.state().reached = Some(i64::MIN);
     spreader.flush().expect("memory takes it");
-    told.said().reached = Some(i64::MAX);
+    report.state().reached = Some(i64::MAX);
     spreader.flush().expect("memory takes it");
     spreader.finish().expect("memory takes it");
     let records = written.records();
@@ -172,7 +172,7 @@ fn a_clock_that_steps_holds_nothing_back() {
 
 #[test]
 fn packets_that_are_too_long_are_counted() {
-    let (mut spreader, written) = spreader(SpreadKey::Conn, 2, &Told::default());
+    let (mut spreader, written) = spreader(SpreadKey::Conn, 2, &SourceReport::default());
     let mut long = datagram(0);
     long.resize(PACKETS_BYTES_MAX + 1, 0);
     let mut longest = datagram(0);

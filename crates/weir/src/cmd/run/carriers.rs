@@ -5,8 +5,8 @@ use crate::args::{Headers, RunOptions};
 use crate::exit::usage;
 use crate::kafka::{self, Carrier};
 use crate::partitions::outlets::PacketOutlets;
+use crate::partitions::reported::SourceReport;
 use crate::partitions::spread::{SpreadBy, Spreader};
-use crate::partitions::told::Told;
 use crate::term::Term;
 use std::fs::File;
 use std::io::BufWriter;
@@ -146,7 +146,7 @@ impl Run<'_> {
         &self,
         outlets: Outlets,
         carriers: &Carriers,
-        told: &Told,
+        report: &SourceReport,
     ) -> anyhow::Result<PacketOutlets> {
         let Some(packets) = &carriers.packets else { return Ok(PacketOutlets::new(outlets, None)) };
         let stops = [Arc::<AtomicBool>::clone(&self.stop)];
@@ -158,6 +158,6 @@ impl Run<'_> {
             epoch: clock::system().unsigned_abs(),
         };
         let to = Box::new(BufWriter::with_capacity(BUFFER_BYTES, pipe));
-        Ok(PacketOutlets::new(outlets, Some(Spreader::new(by, &self.names, told, to))))
+        Ok(PacketOutlets::new(outlets, Some(Spreader::new(by, &self.names, report, to))))
     }
 }

@@ -11,7 +11,7 @@ use crate::exit::Status;
 use crate::observe::Observer as _;
 use crate::output::{self, Fresh};
 use crate::partitions::outlets::PacketOutlets;
-use crate::partitions::told::{Telling, Told};
+use crate::partitions::reported::{Reported, SourceReport};
 use crate::plot::PlotFile;
 use crate::progress::Progress;
 use crate::shelf::Shelf;
@@ -127,11 +127,11 @@ impl Run<'_> {
             }
             return Ok(Status::Ok);
         };
-        let told = Told::default();
+        let report = SourceReport::default();
         if packet_topic(self.options).is_some() {
-            source = Box::new(Telling::new(source, told.clone()));
+            source = Box::new(Reported::new(source, report.clone()));
         }
-        let outlets = self.packet_outlets(outlets, &carriers, &told)?;
+        let outlets = self.packet_outlets(outlets, &carriers, &report)?;
         let source = Lookback::new(self.reading(source), kept)?;
         if let Some(tally) = source.tally().filter(|_| self.keeps_for_files()) {
             stats.report_captures(tally);

@@ -1,60 +1,60 @@
-//! What the source of a run says besides packets: it travels with them.
+//! Losses and times that the source of a run reports besides packets, and that travel with them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_kafka::packets::LostFrames;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
-/// What a source has said. A clone is the same.
+/// The report of a source. A clone is the same report.
 #[derive(Clone, Default)]
-pub(crate) struct Told(Arc<Mutex<Said>>);
+pub(crate) struct SourceReport(Arc<Mutex<SourceState>>);
 
-/// What a source has said.
+/// Losses and times that a source has reported.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct SourceState {
     /// The time up to which everything has come, and has been handed on.
     pub(crate) reached: Option<i64>,
     /// The same of the batch that is being processed.
     next: Option<i64>,
-    /// What was lost, until somebody takes it.
+    /// Losses, until somebody takes them.
     pub(crate) gaps: Vec<LostFrames>,
     /// Whether the source failed.
     pub(crate) has_failed: bool,
 }
 
-impl Told {
-    pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
+impl SourceReport {
+    pub(crate) fn state(&self) -> MutexGuard<'_, SourceState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A source whose word is kept. Its run has one worker, so that a batch is processed, and its
+/// A source that fills a report. Its run has one worker, so that a batch is processed, and its
 /// packets have gone where they go, before the next one is asked for.
-pub(crate) struct Telling {
+pub(crate) struct Reported {
     source: Box<dyn Source>,
-    told: Told,
+    report: SourceReport,
 }
 
-impl Telling {
-    pub(crate) fn new(source: Box<dyn Source>, told: Told) -> Telling {
-        Telling { source, told }
+impl Reported {
+    pub(crate) fn new(source: Box<dyn Source>, report: SourceReport) -> Reported {
+        Reported { source, report }
     }
 }
 
-impl Source for Telling {
+impl Source for Reported {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
         {
-            let mut said = self.told.said();
-            said.reached = said.next.or(said.reached);
+            let mut state = self.report.state();
+            state.reached = state.next.or(state.reached);
         }
         let filled = self.source.fill(batch);
-        let mut said = self.told.said();
-        said.has_failed |= filled.is_err();
+        let mut state = self.report.state();
+        state.has_failed |= filled.is_err();
         if let Some(reached) = batch.reached() {
-            said.next = Some(said.next.map_or(reached, |before| before.max(reached)));
+            state.next = Some(state.next.map_or(reached, |before| before.max(reached)));
         }
         if let Some(gap) = batch.gap() {
             let (since, until, frames) = (gap.since, gap.until, gap.frames);
-            LostFrames::add(&mut said.gaps, LostFrames { since, until, frames });
+            LostFrames::add(&mut state.gaps, LostFrames { since, until, frames });
         }
         filled
     }
