@@ -206,7 +206,7 @@ impl Watch {
 
     /// Keeps the frames of a batch.
     fn keep(&self, batch: &FrameBatch) {
-        let mut held = self.held.lock();
+        let mut held = self.held.lock_first();
         held.headers = batch.headers;
         if let Some(names) = batch.interface_names().filter(|names| **names != held.names) {
             held.names = names.clone();

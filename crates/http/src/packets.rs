@@ -5,6 +5,7 @@ use crate::request::HttpRequest;
 use crate::response::{Response, Status};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::fmt::Write as _;
 
 /// Which packets are asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,7 +55,12 @@ pub enum PacketsAnswer {
     /// Decoded.
     Decoded(Value),
     /// A pcapng file.
-    Capture(Vec<u8>),
+    Capture {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// Why it may lack packets: names of members that the decoded answer would have.
+        lacks: Vec<&'static str>,
+    },
 }
 
 /// Why there is no answer.
@@ -118,11 +124,14 @@ pub(crate) fn find(
     };
     match packets(question) {
         Ok(PacketsAnswer::Decoded(value)) => Ok(Response::json(Status::Ok, &value)),
-        Ok(PacketsAnswer::Capture(bytes)) => {
+        Ok(PacketsAnswer::Capture { bytes, lacks }) => {
             let mut response = Response::typed(Status::Ok, "application/x-pcapng", bytes);
             "Cache-Control: no-store\r\nContent-Disposition: attachment; \
              filename=\"weir-packets.pcapng\"\r\n"
                 .clone_into(&mut response.headers);
+            if !lacks.is_empty() {
+                let _ = write!(response.headers, "Weir-Lacks: {}\r\n", lacks.join(", "));
+            }
             Ok(response)
         }
         Err(why) => Err(Box::new(match why {
@@ -179,7 +188,11 @@ mod tests {
             let packets: FindPackets = Box::new(move |_| found.clone());
             find(Some(&packets), &request).unwrap_or_else(|refusal| *refusal)
         };
-        let file = find_by(Ok(PacketsAnswer::Capture(vec![1, 2])));
+        let capture = |lacks| Ok(PacketsAnswer::Capture { bytes: vec![1, 2], lacks });
+        let file = find_by(capture(vec!["more", "gone"]));
+        assert!(file.headers.ends_with("\r\nWeir-Lacks: more, gone\r\n"), "{}", file.headers);
+        let file = find_by(capture(Vec::new()));
+        assert!(!file.headers.contains("Weir-Lacks"));
         assert_eq!((file.status, file.content_type), (Status::Ok, "application/x-pcapng"));
         assert!(file.headers.contains("attachment") && file.headers.contains("no-store"));
         let reason = "why".to_owned();

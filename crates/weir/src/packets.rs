@@ -199,10 +199,18 @@ fn find(
     let found = search.run(&mut *source, bounds);
     if question.form == PacketsForm::Pcapng {
         let frames = found.frames.iter().map(|(sent, bytes)| (*sent, &**bytes));
-        return Ok(PacketsAnswer::Capture(weir_capture::write::to_pcapng(frames, &names)));
+        let bytes = weir_capture::write::to_pcapng(frames, &names);
+        let about = answer(earlier, sought, &found, Vec::new());
+        return Ok(PacketsAnswer::Capture { bytes, lacks: lacks(&about) });
     }
     let packets = decode::packets(&found.frames, &names, headers);
     Ok(PacketsAnswer::Decoded(answer(earlier, sought, &found, packets)))
+}
+
+/// Why a file may lack packets, as the JSON of the same answer says it.
+fn lacks(about: &Json) -> Vec<&'static str> {
+    let is_set = |name: &&str| about[*name] == true || about[*name].is_string();
+    ["more", "cut_short", "gone", "error"].into_iter().filter(is_set).collect()
 }
 
 /// Packets, and what is known about them, as JSON.

@@ -1,11 +1,14 @@
 //! Reads the frames that are kept, while others come: a source over the ring, in the order of the
 //! capture, for whoever looks at packets that have passed.
 //!
-//! The thread that reads a wire waits for a reader only as long as it takes to copy some frames.
+//! The thread that reads a wire waits for a reader only as long as it takes to copy some frames: a
+//! lock goes to the first that comes, which may be a reader again, so readers let that thread pass.
 
 use super::ring::{FrameRing, Kept, RingCursor};
 use crate::limits::LOOKBACK_READ_BYTES;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use weir_packet::interface::{CapturePoint, InterfaceNames};
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
@@ -13,7 +16,13 @@ use weir_packet::walk::Headers;
 
 /// The frames that a [`Lookback`](super::Lookback) keeps. Clones are of the same.
 #[derive(Clone)]
-pub struct HeldFrames(Arc<Mutex<Held>>);
+pub struct HeldFrames(Arc<HeldRing>);
+
+struct HeldRing {
+    held: Mutex<Held>,
+    /// Whether the thread that reads the wire waits for the lock.
+    is_wanted: AtomicBool,
+}
 
 /// Frames, and how they are read.
 pub(super) struct Held {
@@ -35,11 +44,24 @@ pub struct HeldSpan {
 impl HeldFrames {
     pub(super) fn new(bytes: usize) -> HeldFrames {
         let (headers, names) = (Headers::Outer, InterfaceNames::default());
-        HeldFrames(Arc::new(Mutex::new(Held { ring: FrameRing::new(bytes), headers, names })))
+        let held = Mutex::new(Held { ring: FrameRing::new(bytes), headers, names });
+        HeldFrames(Arc::new(HeldRing { held, is_wanted: AtomicBool::new(false) }))
     }
 
+    /// The frames, for a reader.
     pub(super) fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        while self.0.is_wanted.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The frames, for the thread that reads the wire, before all readers.
+    pub(super) fn lock_first(&self) -> MutexGuard<'_, Held> {
+        self.0.is_wanted.store(true, Ordering::Release);
+        let held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.is_wanted.store(false, Ordering::Release);
+        held
     }
 
     /// The time of which frames are kept now.
@@ -165,5 +187,30 @@ impl Source for RingReader {
 
     fn account(&self) -> Account {
         Account { received: self.frames, ..Account::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_let_the_thread_of_the_wire_pass() {
+        let frames = HeldFrames::new(1000);
+        let has_read = AtomicBool::new(false);
+        // As if that thread waited for the lock.
+        frames.0.is_wanted.store(true, Ordering::Release);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                frames.span();
+                has_read.store(true, Ordering::Release);
+            });
+            for _ in 0..1000 {
+                thread::yield_now();
+                assert!(!has_read.load(Ordering::Acquire), "a reader was faster");
+            }
+            drop(frames.lock_first());
+        });
+        assert!(has_read.into_inner());
     }
 }

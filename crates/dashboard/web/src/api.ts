@@ -87,11 +87,17 @@ export interface FoundPackets {
   error?: string;
 }
 
+/** Packets as a pcapng file, and why it may lack some. */
+export interface CaptureFile {
+  file: Blob;
+  lacks: string | null;
+}
+
 /** Asks for packets as a pcapng file. */
-export async function captureOf(question: PacketsQuestion): Promise<Blob> {
+export async function captureOf(question: PacketsQuestion): Promise<CaptureFile> {
   const answer = await request("POST", "packets", { ...question, limit: undefined, format: "pcapng" });
   if (!answer.ok) throw await refusal(answer);
-  return answer.blob();
+  return { file: await answer.blob(), lacks: answer.headers.get("Weir-Lacks") };
 }
 
 /** A capture that queries may be asked of. */

@@ -120,7 +120,10 @@ export function showPackets(title: string, question: PacketsQuestion): void {
   };
   const download = h("button", { type: "button", class: "main", disabled: true, onclick: () => {
     download.disabled = true;
-    void captureOf(question).then(save).catch(tell).finally(() => (download.disabled = false));
+    void captureOf(question).then(({ file, lacks }) => {
+      save(file);
+      if (lacks) said.append(h("p", { class: "bad" }, `The file lacks packets: ${clean(lacks)}.`));
+    }).catch(tell).finally(() => (download.disabled = false));
   } }, "Download pcapng");
   const panel = h("dialog", { class: "panel", "aria-label": title },
     h("div", { class: "panel-head" }, h("h2", {}, title),

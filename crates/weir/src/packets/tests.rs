@@ -110,3 +110,12 @@ fn packets_are_decoded() {
     assert_eq!(hex.len() as u64, 2 * dns["captured"].as_u64().expect("a length"));
     assert!(all.iter().all(|one| one["fields"]["eth.src"].is_string()), "{all:?}");
 }
+
+#[test]
+fn a_file_says_why_it_may_lack_packets() {
+    let about = |more: bool, gone: bool, error: Json| {
+        lacks(&json!({ "more": more, "cut_short": false, "gone": gone, "error": error }))
+    };
+    assert_eq!(about(false, false, Json::Null), [""; 0]);
+    assert_eq!(about(true, true, "the file is cut".into()), ["more", "gone", "error"]);
+}
