@@ -31,6 +31,11 @@ pub(crate) struct Sequence {
 
     /// The number that the next datagram should have, where that is known.
     expected: Option<u32>,
+    /// The number of the latest datagram in order.
+    latest: u32,
+    /// Whether numbers are known to leave out the datagram that bears them, as they should. Those of
+    /// softflowd's IPFIX count it, too.
+    leaves_out_itself: bool,
     /// The uptime, or the time of the export, of the latest datagram in order.
     clock: u32,
 }
@@ -64,7 +69,10 @@ impl Sequence {
         let begins = !n.is_uptime
             && ahead != 0
             && (n.number == 0 && later > 0 || back <= n.late_max && later > LATE_S);
-        let step = if ahead == 0 {
+        let counts_itself =
+            n.units.is_some_and(|units| n.number.wrapping_sub(units) == self.latest);
+        self.leaves_out_itself |= ahead == 0 && !counts_itself;
+        let step = if ahead == 0 || counts_itself && !self.leaves_out_itself {
             Step::Next
         } else if back <= n.late_max && !begins {
             // An uptime that fell to almost nothing is that of a new life.
@@ -117,7 +125,7 @@ impl Sequence {
 
     fn follow(&mut self, n: Numbered) {
         self.expected = n.units.map(|units| n.number.wrapping_add(units));
-        self.clock = n.clock;
+        (self.latest, self.clock) = (n.number, n.clock);
     }
 }
 
@@ -182,6 +190,25 @@ mod tests {
             (by_time(60, 30, 1000), Step::Next),
             (by_time(50, 10, 1060), Step::Restart),
             (by_time(60, 10, 1061), Step::Next),
+        ]);
+    }
+
+    #[test]
+    fn numbers_may_count_the_datagram_that_bears_them() {
+        // As softflowd 1.1.0 numbers its messages.
+        let all = [(24, 24), (56, 32), (88, 32), (120, 32), (141, 21)];
+        check(&all.map(|(number, units)| (by_time(number, units, 1), Step::Next)));
+        // What it loses is seen, as far as sizes are alike.
+        check(&[
+            (by_time(10, 10, 1), Step::Next),
+            (by_time(30, 20, 1), Step::Next),
+            (by_time(70, 20, 1), Step::Gap(20)),
+        ]);
+        // Of those that number as they should, one gap is not explained away.
+        check(&[
+            (by_time(0, 10, 1), Step::Next),
+            (by_time(10, 20, 1), Step::Next),
+            (by_time(50, 40, 1), Step::Gap(20)),
         ]);
     }
 
