@@ -82,6 +82,9 @@ struct Trace {
     rows: Schema,
     /// Whether rows are groups.
     grouped: bool,
+    /// How long after the time of a row its packets may be: the windows that they were grouped by,
+    /// one after the other; `None` of a session or of all packets, which have no such end.
+    reach_ns: Option<i64>,
     passed_over: Vec<&'static str>,
 }
 
@@ -110,7 +113,7 @@ impl Program {
                 _ => None,
             };
         }
-        let mut trace = Trace::default();
+        let mut trace = Trace { reach_ns: Some(0), ..Trace::default() };
         for stage in chain.iter().rev().flat_map(|pipeline| &pipeline.stages) {
             trace.follow(stage);
         }
@@ -282,13 +285,14 @@ impl Trace {
     /// Rows are groups from here on.
     fn group(&mut self, summarize: &Summarize) {
         let keys: Vec<_> = summarize.keys.iter().map(|(_, e)| self.origin(e)).collect();
-        let start = match summarize.window {
-            Window::All => None,
+        self.reach_ns = match summarize.window {
             Window::Tumbling(over) | Window::Sliding { over, .. } => {
-                Some(Origin::Start(Some(over)))
+                self.reach_ns.and_then(|inner| inner.checked_add(over))
             }
-            Window::Session(_) => Some(Origin::Start(None)),
+            Window::All | Window::Session(_) => None,
         };
+        let has_time = summarize.window != Window::All;
+        let start = has_time.then_some(Origin::Start(self.reach_ns));
         let aggregates = summarize.aggs.iter().map(|_| Origin::Nothing);
         self.columns = start.into_iter().chain(keys).chain(aggregates).collect();
         self.grouped = true;

@@ -111,6 +111,28 @@ fn packets_are_decoded() {
     assert!(all.iter().all(|one| one["fields"]["eth.src"].is_string()), "{all:?}");
 }
 
+/// A row of a window over windows has packets of windows that begin before it ends.
+#[test]
+fn windows_over_windows_reach_as_far_as_both() {
+    let second = 1_000_000_000;
+    let end_of = |text: &str| {
+        let program = program(text);
+        let found = program.packets_of(0, &[Some(Value::Time(0)), None]).expect("can be told");
+        assert_eq!(found.from, Some(0));
+        found.until
+    };
+    let inner = |window: &str| format!("packets | summarize n = count() {window}");
+    let outer = "| summarize m = sum(n) every 10s";
+    for (window, until) in [
+        ("every 7s", Some(17 * second)),
+        ("over 20s every 1s", Some(30 * second)),
+        ("by conn session 5s", None),
+    ] {
+        assert_eq!(end_of(&format!("{} {outer}", inner(window))), until, "{window}");
+    }
+    assert_eq!(end_of(&inner("every 7s")), Some(7 * second));
+}
+
 #[test]
 fn a_file_says_why_it_may_lack_packets() {
     let about = |more: bool, gone: bool, error: Json| {
