@@ -127,7 +127,16 @@ fn wait(mut child: Child) -> io::Result<Ran> {
         child.kill()?;
         got = got.or_else(|| rows.recv().ok());
     }
-    let status = child.wait()?.code();
+    // It may close its output and stay.
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status.code();
+        }
+        if left(until).is_zero() {
+            child.kill()?;
+        }
+        thread::park_timeout(Duration::from_millis(5));
+    };
     let (mut rows, _) = got.unwrap_or_default();
     // The last line may have been cut.
     rows.truncate(rows.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1));
