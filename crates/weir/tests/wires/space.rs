@@ -226,6 +226,11 @@ impl Stream {
         until(what, || (self.errors.text().matches(what).count() >= times).then_some(()));
     }
 
+    /// Whether it has said something on standard error so far.
+    pub(crate) fn has_reported(&self, what: &str) -> bool {
+        self.errors.text().contains(what)
+    }
+
     /// What it has said on standard output.
     pub(crate) fn said(&self) -> String {
         self.rows.as_ref().map(Lines::text).unwrap_or_default()
