@@ -60,9 +60,16 @@ fn timed(e: io::Error) -> io::Error {
 }
 
 impl Read for Timed {
+    /// A read with a time-out ends early where the process was stopped and goes on (signal(7)): it
+    /// is begun again for what is left of its time.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.tcp.set_read_timeout(Some(self.left()?))?;
-        self.tcp.read(bytes).map_err(timed)
+        loop {
+            self.tcp.set_read_timeout(Some(self.left()?))?;
+            match self.tcp.read(bytes) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                read => return read.map_err(timed),
+            }
+        }
     }
 }
 
@@ -206,10 +213,10 @@ mod tests {
         let (mut connection, _peer) = connected();
         connection.until(clock::now() + Duration::from_millis(50));
         let error = connection.read(&mut [0; 10]).expect_err("no answer");
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         connection.until(clock::now() + Duration::from_millis(50));
         let error = connection.write_all(&vec![0; 64 << 20]).expect_err("no room");
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
     }
 
     #[test]
