@@ -6,6 +6,7 @@ use crate::key::RowKey;
 use crate::limits::HISTORY_MAX;
 use crate::look::Look;
 use crate::model::Model;
+use crate::packets::{FoundPackets, ListKey, PacketList};
 use crate::query::{Pace, Setup};
 use crate::snapshot::{RowOrder, Snapshot};
 use crate::table::{Column, Data, Table};
@@ -20,6 +21,8 @@ pub(crate) enum Mode {
     Help,
     /// The box for a filter.
     Filter(Input),
+    /// The packets of a row.
+    Packets(PacketList),
 }
 
 /// What a key asks of the run.
@@ -29,6 +32,10 @@ pub(crate) enum Wish {
     Nothing,
     /// To count by the table and filter that are chosen now.
     Change,
+    /// To look for the packets of [`App::sought`].
+    LookForPackets,
+    /// To look for packets no more.
+    LookNoMore,
     /// To end.
     Quit,
 }
@@ -133,6 +140,15 @@ impl App {
                     self.apply(text)
                 }
             },
+            Mode::Packets(_) if control => Wish::Nothing,
+            Mode::Packets(list) => match list.key(key.code) {
+                ListKey::Stays => Wish::Nothing,
+                ListKey::Quits => Wish::Quit,
+                ListKey::Closes => {
+                    self.mode = Mode::Tables;
+                    Wish::LookNoMore
+                }
+            },
             Mode::Tables if control => Wish::Nothing,
             Mode::Tables => self.table_key(key.code, model),
         }
@@ -164,6 +180,7 @@ impl App {
             }
             KeyCode::Char('g') => self.look.glyphs = self.look.glyphs.next(),
             KeyCode::Enter => return self.filter_by_row(model),
+            KeyCode::Char('p') => return self.look_for_packets(model),
             KeyCode::Backspace => return self.back(),
             _ => {}
         }
@@ -208,6 +225,7 @@ impl App {
             }
         };
         self.chosen = Some(self.shown.rows[at].key.clone());
+        self.message = None;
     }
 
     /// No row is chosen any more: rows are sorted again.
@@ -227,17 +245,50 @@ impl App {
 
     /// Asks for the packets of the chosen row only.
     fn filter_by_row(&mut self, model: &Model) -> Wish {
-        let Some(key) = &self.chosen else { return Wish::Nothing };
-        let Some(row) = self.shown.rows.iter().find(|row| row.key == *key) else {
+        match self.chosen_packets(model) {
+            Some((_, filter)) => self.apply(filter),
+            None => Wish::Nothing,
+        }
+    }
+
+    /// Asks to see the packets of the chosen row.
+    fn look_for_packets(&mut self, model: &Model) -> Wish {
+        let Some((title, condition)) = self.chosen_packets(model) else {
+            if self.chosen.is_none() {
+                self.message = Some("choose a row by Up and Down first".to_owned());
+            }
             return Wish::Nothing;
         };
-        let filter = both(&self.filter, &self.shown.filter(model, row));
-        match crate::check(&filter) {
-            Ok(()) => self.apply(filter),
+        self.mode = Mode::Packets(PacketList::new(title, condition));
+        Wish::LookForPackets
+    }
+
+    /// What the chosen row is called, and the condition that its packets meet.
+    fn chosen_packets(&mut self, model: &Model) -> Option<(String, String)> {
+        let key = self.chosen.as_ref()?;
+        let row = self.shown.rows.iter().find(|row| row.key == *key)?;
+        let condition = both(&self.filter, &self.shown.filter(model, row));
+        match crate::check(&condition) {
+            Ok(()) => Some((row.label.clone(), condition)),
             Err(fault) => {
                 self.message = Some(fault.message);
-                Wish::Nothing
+                None
             }
+        }
+    }
+
+    /// The condition of the packets that are looked for.
+    pub(crate) fn sought(&self) -> Option<&str> {
+        match &self.mode {
+            Mode::Packets(list) => Some(&list.condition),
+            _ => None,
+        }
+    }
+
+    /// Takes what a search for packets has come to.
+    pub(crate) fn found(&mut self, found: Result<FoundPackets, String>) {
+        if let Mode::Packets(list) = &mut self.mode {
+            list.found(found);
         }
     }
 

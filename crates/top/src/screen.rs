@@ -3,6 +3,7 @@
 use crate::app::{App, Wish};
 use crate::look::Look;
 use crate::model::SharedModel;
+use crate::packets::FoundPackets;
 use crate::query::Setup;
 use crate::state::RunState;
 use crate::terminal::Terminal;
@@ -25,6 +26,13 @@ pub trait ScreenRun {
 
     /// How the last change ended, once: what runs now, if it was refused, and why.
     fn changed(&mut self) -> Option<(Setup, String)>;
+
+    /// Packets that meet this condition are to be looked for, and those of an earlier search no
+    /// more; `None`: none at all. What comes of that is asked for by [`ScreenRun::found`].
+    fn look_for_packets(&mut self, condition: Option<&str>);
+
+    /// How the last search for packets ended, once: packets, or why there are none.
+    fn found(&mut self) -> Option<Result<FoundPackets, String>>;
 
     /// What became of packets so far, if something new is known; it also asks for news.
     fn state(&mut self) -> Option<RunState>;
@@ -64,6 +72,9 @@ impl Screen {
             state = run.state().unwrap_or(state);
             if let Some((runs, why)) = run.changed() {
                 app.refused(&why, &runs);
+            }
+            if let Some(found) = run.found() {
+                app.found(found);
             }
             app.refresh(&model.lock());
             cells.draw(|frame| {
@@ -109,6 +120,8 @@ fn wait(
         match wish {
             Wish::Quit => return Ok(true),
             Wish::Change => run.change(app.setup()),
+            Wish::LookForPackets => run.look_for_packets(app.sought()),
+            Wish::LookNoMore => run.look_for_packets(None),
             Wish::Nothing => {}
         }
     }

@@ -3,6 +3,7 @@
 mod boxes;
 mod canvas;
 mod head;
+mod packets;
 mod spark;
 mod tables;
 
@@ -29,6 +30,10 @@ pub(crate) fn draw(
     }
     if app.mode == Mode::Help {
         boxes::help(&mut canvas);
+        return None;
+    }
+    if let Mode::Packets(list) = &mut app.mode {
+        packets::draw(&mut canvas, list);
         return None;
     }
     let top = head::draw(&mut canvas, app, state);

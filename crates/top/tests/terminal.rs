@@ -5,7 +5,9 @@ mod tmux;
 
 use std::sync::Arc;
 use tmux::Tmux;
-use weir_top::{Glyphs, Look, Pace, RunState, Screen, ScreenRun, Setup, SharedModel, Terminal};
+use weir_top::{
+    FoundPackets, Glyphs, Look, Pace, RunState, Screen, ScreenRun, Setup, SharedModel, Terminal,
+};
 
 /// Panics when it is asked for news for the third time.
 struct Fragile(u32);
@@ -14,6 +16,12 @@ impl ScreenRun for Fragile {
     fn change(&mut self, _: &Setup) {}
 
     fn changed(&mut self) -> Option<(Setup, String)> {
+        None
+    }
+
+    fn look_for_packets(&mut self, _: Option<&str>) {}
+
+    fn found(&mut self) -> Option<Result<FoundPackets, String>> {
         None
     }
 

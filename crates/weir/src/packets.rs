@@ -8,7 +8,7 @@ mod values;
 use self::search::{Bounds, FoundFrames, Search};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use weir_capture::Captures;
 use weir_capture::lookback::HeldFrames;
 use weir_control::Answers;
@@ -78,8 +78,23 @@ pub(crate) fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
             let reason = format!("{SEARCHES_MAX} clients look for packets already; try again");
             return Err(NoPackets::Busy(reason));
         };
-        find(&earlier, &sought, &question)
+        let bounds = Bounds::of(question.form, question.limit);
+        let found = look(&earlier, &sought, bounds, &Arc::default())?;
+        Ok(found.answer(&earlier, &sought, question.form))
     })
+}
+
+/// Finds the packets that meet a condition, for a screen: of those in a ring the latest, of those
+/// in captures the first, decoded, as the API answers them. `stop` ends the search early.
+pub(crate) fn that_meet(
+    condition: &str,
+    earlier: &Earlier,
+    stop: &Arc<AtomicBool>,
+) -> Result<Json, NoPackets> {
+    let sought = of_condition(condition)?;
+    let bounds = Bounds::of_list(matches!(earlier, Earlier::Ring(_)));
+    let found = look(earlier, &sought, bounds, stop)?;
+    Ok(found.decoded(earlier, &sought))
 }
 
 /// One of the searches at a time.
@@ -102,13 +117,7 @@ impl Drop for SearchTurn<'_> {
 /// What a question asks for, as stages over packets.
 fn sought(question: &PacketsQuestion, answers: &Answers) -> Result<Sought, NoPackets> {
     let mut sought = match &question.which {
-        WhichPackets::Condition(text) => Sought {
-            stages: search::condition(text)
-                .map_err(|text| NoPackets::Wrong("the condition has errors".to_owned(), text))?,
-            from: None,
-            until: None,
-            passed_over: Vec::new(),
-        },
+        WhichPackets::Condition(text) => of_condition(text)?,
         WhichPackets::Row { program, output, row } => {
             let Some(shown) = answers.program(program) else {
                 return Err(NoPackets::Unknown(format!("no program is called {program}")));
@@ -130,6 +139,13 @@ fn sought(question: &PacketsQuestion, answers: &Answers) -> Result<Sought, NoPac
         (a, b) => a.or(b),
     };
     Ok(sought)
+}
+
+/// The packets that meet a condition.
+fn of_condition(text: &str) -> Result<Sought, NoPackets> {
+    let wrong = |text| NoPackets::Wrong("the condition has errors".to_owned(), text);
+    let stages = search::condition(text).map_err(wrong)?;
+    Ok(Sought { stages, from: None, until: None, passed_over: Vec::new() })
 }
 
 /// The packets of a row of a program.
@@ -175,13 +191,20 @@ fn of_row(
     Ok(Sought { stages, from, until, passed_over })
 }
 
-/// Looks for packets, and answers.
-fn find(
+/// Packets that were found, and what it takes to read them.
+struct Found {
+    frames: FoundFrames,
+    names: InterfaceNames,
+    headers: Headers,
+}
+
+/// Looks for packets.
+fn look(
     earlier: &Earlier,
     sought: &Sought,
-    question: &PacketsQuestion,
-) -> Result<PacketsAnswer, NoPackets> {
-    let bounds = Bounds::of(question.form, question.limit);
+    bounds: Bounds,
+    stop: &Arc<AtomicBool>,
+) -> Result<Found, NoPackets> {
     let last = sought.until.map_or(i64::MAX, |until| until.saturating_sub(1));
     let (mut source, names, headers): (Box<dyn Source>, InterfaceNames, Headers) = match earlier {
         Earlier::Ring(held) => {
@@ -196,15 +219,26 @@ fn find(
         }
     };
     let search = Search::new(&sought.stages, (sought.from, sought.until));
-    let found = search.run(&mut *source, bounds);
-    if question.form == PacketsForm::Pcapng {
-        let frames = found.frames.iter().map(|(sent, bytes)| (*sent, &**bytes));
-        let bytes = weir_capture::write::to_pcapng(frames, &names);
-        let about = answer(earlier, sought, &found, Vec::new());
-        return Ok(PacketsAnswer::Capture { bytes, lacks: lacks(&about) });
+    Ok(Found { frames: search.run(&mut *source, bounds, stop), names, headers })
+}
+
+impl Found {
+    /// As a client wants them.
+    fn answer(&self, earlier: &Earlier, sought: &Sought, form: PacketsForm) -> PacketsAnswer {
+        if form == PacketsForm::Json {
+            return PacketsAnswer::Decoded(self.decoded(earlier, sought));
+        }
+        let frames = self.frames.frames.iter().map(|(sent, bytes)| (*sent, &**bytes));
+        let bytes = weir_capture::write::to_pcapng(frames, &self.names);
+        let about = answer(earlier, sought, &self.frames, Vec::new());
+        PacketsAnswer::Capture { bytes, lacks: lacks(&about) }
     }
-    let packets = decode::packets(&found.frames, &names, headers);
-    Ok(PacketsAnswer::Decoded(answer(earlier, sought, &found, packets)))
+
+    /// Decoded.
+    fn decoded(&self, earlier: &Earlier, sought: &Sought) -> Json {
+        let packets = decode::packets(&self.frames.frames, &self.names, self.headers);
+        answer(earlier, sought, &self.frames, packets)
+    }
 }
 
 /// Why a file may lack packets, as the JSON of the same answer says it.

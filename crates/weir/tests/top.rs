@@ -91,6 +91,7 @@ fn a_capture_is_shown_table_by_table() {
     tmux.keys(&["BSpace"]);
     tmux.until_seen("tcp/80 http");
     tmux.keys(&["?"]);
+    tmux.until_seen("show the packets of the row");
     tmux.until_seen("Ctrl-C");
     tmux.keys(&["x", "q"]);
     let text = tmux.until_given_back();
@@ -240,6 +241,66 @@ fn a_signal_gives_the_terminal_back() {
         let text = tmux.until_given_back();
         assert!(text.contains("interrupted") && text.contains("status 0"), "{signal}: {text}");
     }
+}
+
+/// The packets of a row are read again from the file, and the fields of one are shown.
+#[test]
+fn a_row_shows_its_packets() {
+    let Some(tmux) = Tmux::open("packets", 100, 16) else { return };
+    tmux.command_between_modes(&top(&format!("-r {}", mixed())));
+    tmux.until_seen("ended");
+    tmux.keys(&["p"]);
+    tmux.until_seen("choose a row");
+    tmux.keys(&["4"]);
+    tmux.until_seen("tcp/53");
+    tmux.keys(&["/"]);
+    tmux.type_text("dport == 53");
+    tmux.keys(&["Enter"]);
+    tmux.until("only DNS", |seen| seen.contains("tcp/53") && !seen.contains("tcp/80"));
+    tmux.keys(&["Down", "p"]);
+    let is_there = |seen: &str| seen.contains(" packets of tcp/53") && seen.contains("SYN");
+    let text = tmux.until("its packets", is_there);
+    assert!(text.contains("(dport == 53) and (ip.proto == 6 and "), "{text}");
+    let first = text.lines().nth(3).expect("a packet");
+    assert!(first.contains(":53 ") && first.contains(" tcp ") && first.ends_with("SYN"), "{text}");
+    tmux.keys(&["Enter"]);
+    let text = tmux.until_seen("Esc packets");
+    assert!(!text.contains("SAYS") && text.contains("2001:db8:2::2"), "{text}");
+    tmux.keys(&["End"]);
+    tmux.until("other fields", |seen| seen.lines().nth(4) != text.lines().nth(4));
+    tmux.keys(&["Escape"]);
+    tmux.until_seen("SAYS");
+    tmux.keys(&["Escape"]);
+    tmux.until_seen("4 Ports");
+    tmux.keys(&["q"]);
+    assert!(tmux.until_given_back().contains("status 0"));
+}
+
+/// The packets of a row are those that the ring still has, and names in them do no harm.
+#[test]
+fn a_row_of_a_wire_shows_its_packets() {
+    if !namespace("a_row_of_a_wire_shows_its_packets") {
+        return;
+    }
+    veth("v0", "v1");
+    let Some(tmux) = Tmux::open("ring", 100, 24) else { return };
+    tmux.command_between_modes(&top("-i v1 -Q in"));
+    tmux.until_seen("live");
+    let sender = Sender::new("v0");
+    let frame = |n: u16| {
+        let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [192, 0, 2, 1]).udp(1000 + n, 9);
+        frame.payload(b"\x1b[2J\x07").bytes()
+    };
+    (0..250).for_each(|n| sender.send(&frame(n)));
+    tmux.until("its row", |seen| seen.contains("received 250") && seen.contains("\n10.0.0.1 "));
+    tmux.keys(&["Down", "p"]);
+    let text = tmux.until("its packets", |seen| seen.contains("200 packets of 10.0.0.1"));
+    assert!(text.contains("there are more: these are the latest 200"), "{text}");
+    assert!(text.contains("10.0.0.1:1050 ") && !text.contains("10.0.0.1:1049 "), "{text}");
+    tmux.keys(&["End"]);
+    tmux.until_seen("10.0.0.1:1249 ");
+    tmux.keys(&["q"]);
+    assert!(tmux.until_given_back().contains("status 0"));
 }
 
 /// The pictures of the documentation are the screen. With `WEIR_UPDATE_DOCS` set they are written

@@ -46,8 +46,8 @@ export function ofValue(state: State, filter: Filter, [from, to]: [number, numbe
 function summary({ time, length, fields }: Packet): string {
   const cell = (name: string) => (fields[name] === undefined ? "" : clean(String(fields[name])));
   const end = (address: string, port: string) => (port ? `${address} port ${port}` : address);
-  const from = end(cell("ip.src") || cell("arp.spa") || cell("eth.src"), cell("sport"));
-  const to = end(cell("ip.dst") || cell("arp.tpa") || cell("eth.dst"), cell("dport"));
+  const from = end(cell("ip.src") || cell("arp.sender_ip") || cell("eth.src"), cell("sport"));
+  const to = end(cell("ip.dst") || cell("arp.target_ip") || cell("eth.dst"), cell("dport"));
   return `${clean(time).replace("T", " ").replace("Z", "")}  ${from} \u2192 ${to}  ${length} bytes`;
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::look::Glyphs;
 use crate::measure::SECOND_NS;
 use crate::model::SharedModel;
+use crate::packets::FoundPacket;
 use crate::testing::{output, rows};
 use weir_plan::Value;
 
@@ -100,6 +101,25 @@ fn a_row_becomes_a_filter_and_one_can_go_back() {
     assert_eq!(press(&mut app, &shared, KeyCode::Backspace), Wish::Change);
     assert_eq!((app.filter.as_str(), app.setup().filters), ("", 2));
     assert_eq!(press(&mut app, &shared, KeyCode::Backspace), Wish::Nothing);
+}
+
+#[test]
+fn the_packets_of_a_row_are_looked_for() {
+    let shared = model();
+    let mut app = app(&shared);
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('p')), Wish::Nothing);
+    assert!(app.message.as_deref().is_some_and(|text| text.contains("choose a row")));
+    press(&mut app, &shared, KeyCode::Down);
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('p')), Wish::LookForPackets);
+    assert_eq!(app.sought(), Some("ip.src == 0.0.0.1 or ip.dst == 0.0.0.1"));
+    app.found(Ok(FoundPackets { packets: vec![FoundPacket::default()], notes: Vec::new() }));
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
+    assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::Nothing);
+    assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::LookNoMore);
+    assert_eq!((app.sought(), app.chosen.is_some()), (None, true));
+    // What comes after that is nobody's.
+    app.found(Err("late".to_owned()));
+    assert_eq!(app.mode, Mode::Tables);
 }
 
 #[test]

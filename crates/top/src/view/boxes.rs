@@ -13,14 +13,15 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Up, Down", "choose a row; rows keep still"),
     ("PgUp, PgDn", "ten rows further"),
     ("Enter", "only packets of the row"),
+    ("p", "show the packets of the row"),
     ("/", "type a filter; Tab completes"),
     ("Backspace", "the filter before"),
     ("Left, Right", "sort by another column"),
     ("r", "the other way round"),
     ("Space", "stop the picture; counts go on"),
     ("Esc", "no row; sort again"),
-    ("g", "other characters for time lines"),
     ("q, Ctrl-C", "end; the ledger is printed"),
+    ("g", "other characters for time lines"),
     ("?", "this help"),
 ];
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::look::{Glyphs, Look};
 use crate::model::SharedModel;
+use crate::packets::{FoundPacket, FoundPackets};
 use crate::query::{Pace, Setup};
 use crate::state::Phase;
 use crate::testing::{output, rows};
@@ -212,6 +213,59 @@ fn the_end_and_its_reason_are_told() {
     assert!(shown.text(80, 24).contains("ended"));
     shown.state.phase = Phase::Running { read: Some(0.5) };
     assert!(shown.text(80, 24).contains("reading 50 %"));
+}
+
+/// Packets of a row, among them hostile ones.
+fn packets() -> FoundPackets {
+    let packet = |n: i64| {
+        let fields = [
+            ("ip.src", "2001:db8:1:22:333:4444:5555:6666".to_owned()),
+            ("ip.dst", "198.51.100.2".to_owned()),
+            ("sport", (1000 + n).to_string()),
+            ("dport", "53".to_owned()),
+            ("ip.proto", "17".to_owned()),
+            ("udp", "true".to_owned()),
+            ("dns", "true".to_owned()),
+            ("dns.qname", "evil\x1b[2J.test".to_owned()),
+        ];
+        let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        FoundPacket { time: START + n * 1_000_000, length: 90, fields }
+    };
+    let notes = vec!["there are more: these are the first 40".to_owned()];
+    FoundPackets { packets: (0..40).map(packet).collect(), notes }
+}
+
+#[test]
+fn the_packets_of_a_row_are_listed() {
+    let mut shown = Shown::new(COLORS);
+    shown.press(&[KeyCode::Down, KeyCode::Char('p')]);
+    assert!(shown.text(80, 24).starts_with("looking for packets of 192.0.2.1\n"));
+    shown.app.found(Ok(packets()));
+    shown.press(&[KeyCode::End]);
+    insta::assert_snapshot!("packets_80x12", shown.text(80, 12));
+    shown.press(&[KeyCode::Enter]);
+    insta::assert_snapshot!("fields_80x12", shown.text(80, 12));
+    shown.press(&[KeyCode::Esc, KeyCode::Esc]);
+    assert!(shown.text(80, 24).contains("1 Hosts"));
+    shown.press(&[KeyCode::Char('p')]);
+    shown.app.found(Err("no \x1b[5mroom".to_owned()));
+    assert!(shown.text(80, 24).contains("no \u{fffd}[5mroom"));
+}
+
+/// The list is drawn at any size, too, with a packet or a field chosen.
+#[test]
+fn packets_fit_any_screen() {
+    for codes in [&[][..], &[KeyCode::End], &[KeyCode::Enter], &[KeyCode::Enter, KeyCode::End]] {
+        let mut shown = Shown::new(COLORS);
+        shown.press(&[KeyCode::Down, KeyCode::Char('p')]);
+        shown.app.found(Ok(packets()));
+        shown.press(codes);
+        for width in (20..130).step_by(7) {
+            for height in 6..30 {
+                shown.text(width, height);
+            }
+        }
+    }
 }
 
 #[test]

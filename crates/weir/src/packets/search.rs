@@ -1,6 +1,7 @@
 //! Looks for packets: the stages that keep them run over frames that have passed.
 
 use crate::observe::Unread;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,8 @@ pub(super) struct Bounds {
     frames: u64,
     bytes: usize,
     time: Duration,
+    /// Whether of more frames the last are kept, and not the first.
+    latest: bool,
 }
 
 impl Bounds {
@@ -47,12 +50,17 @@ impl Bounds {
             PacketsForm::Json => (DECODED, DECODED_MAX, DECODED_BYTES_MAX),
             PacketsForm::Pcapng => (FILE_MAX, FILE_MAX, FILE_BYTES_MAX),
         };
-        Bounds { frames: limit.unwrap_or(usual).clamp(1, most), bytes, time: TIME_MAX }
+        let frames = limit.unwrap_or(usual).clamp(1, most);
+        Bounds { frames, bytes, time: TIME_MAX, latest: false }
+    }
+
+    /// As many as are decoded; of more the last, or the first.
+    pub(super) fn of_list(latest: bool) -> Bounds {
+        Bounds { latest, ..Bounds::of(PacketsForm::Json, Some(DECODED_MAX)) }
     }
 }
 
 /// Frames that were found.
-#[derive(Default)]
 pub(super) struct FoundFrames {
     /// In the order of the capture.
     pub(super) frames: Vec<(Sent, Box<[u8]>)>,
@@ -119,12 +127,16 @@ impl Search {
 
     /// Looks for them.
     #[expect(clippy::disallowed_methods, reason = "somebody waits for the answer")]
-    pub(super) fn run(&self, source: &mut dyn Source, bounds: Bounds) -> FoundFrames {
-        let stop = Arc::<AtomicBool>::default();
-        let found = FoundFrames::default();
-        let mut gather = Gather { found, bytes: 0, bounds, stop: Arc::clone(&stop) };
+    pub(super) fn run(
+        &self,
+        source: &mut dyn Source,
+        bounds: Bounds,
+        stop: &Arc<AtomicBool>,
+    ) -> FoundFrames {
+        let frames = VecDeque::new();
+        let mut gather = Gather { frames, more: false, bytes: 0, bounds, stop: Arc::clone(stop) };
         let options =
-            Options { stop: Some(Arc::clone(&stop)), memory: Some(MEMORY), ..Options::default() };
+            Options { stop: Some(Arc::clone(stop)), memory: Some(MEMORY), ..Options::default() };
         let (begin, mut late) = (Instant::now(), false);
         let ends = (&mut Unread as &mut dyn Sink, &mut gather as &mut dyn Egress);
         let functions = Functions::default();
@@ -134,10 +146,9 @@ impl Search {
                 stop.store(true, Ordering::Relaxed);
             }
         });
-        let mut found = gather.found;
-        found.cut_short = late && !found.more;
-        found.error = outcome.error.map(|e| e.to_string());
-        found
+        let (more, frames) = (gather.more, gather.frames.into());
+        let cut_short = late && (bounds.latest || !more);
+        FoundFrames { frames, more, cut_short, error: outcome.error.map(|e| e.to_string()) }
     }
 }
 
@@ -150,10 +161,21 @@ fn compared(op: BinaryOp, time: i64) -> Expr {
 
 /// Takes frames as long as there is room.
 struct Gather {
-    found: FoundFrames,
+    /// In the order of the capture.
+    frames: VecDeque<(Sent, Box<[u8]>)>,
+    /// Whether there are more of them.
+    more: bool,
     bytes: usize,
     bounds: Bounds,
     stop: Arc<AtomicBool>,
+}
+
+impl Gather {
+    /// Whether there is no room for a frame of so many bytes.
+    fn is_full(&self, bytes: usize) -> bool {
+        self.frames.len() as u64 >= self.bounds.frames
+            || self.bytes + bytes > self.bounds.bytes && !self.frames.is_empty()
+    }
 }
 
 impl Egress for Gather {
@@ -164,15 +186,19 @@ impl Egress for Gather {
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
         for sent in frames {
             let bytes = sent.bytes(memory);
-            let full = self.found.frames.len() as u64 >= self.bounds.frames
-                || self.bytes + bytes.len() > self.bounds.bytes && !self.found.frames.is_empty();
-            if full || self.found.more {
-                self.found.more = true;
+            while self.is_full(bytes.len()) {
+                self.more = true;
+                if !self.bounds.latest {
+                    break;
+                }
+                self.bytes -= self.frames.pop_front().map_or(0, |(_, bytes)| bytes.len());
+            }
+            if self.more && !self.bounds.latest {
                 self.stop.store(true, Ordering::Relaxed);
                 return Ok(());
             }
             self.bytes += bytes.len();
-            self.found.frames.push((*sent, bytes.into()));
+            self.frames.push_back((*sent, bytes.into()));
         }
         Ok(())
     }

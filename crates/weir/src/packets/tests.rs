@@ -31,7 +31,9 @@ fn check(text: &str) -> usize {
         let values: Vec<_> = row[..row.len() - 1].iter().cloned().map(Some).collect();
         let found = program.packets_of(printed, &values).expect("can be told");
         let search = Search::new(&found.stages, (found.from, found.until));
-        let frames = search.run(&mut *capture(), Bounds::of(PacketsForm::Pcapng, None)).frames;
+        let frames = search
+            .run(&mut *capture(), Bounds::of(PacketsForm::Pcapng, None), &Arc::default())
+            .frames;
         assert_eq!(frames.len() as i64, *count, "{text}\n{row:?}\n{:?}", texts(&found.stages));
         assert_eq!(found.passed_over, [""; 0], "{text}");
     }
@@ -75,7 +77,9 @@ fn rows_of_packets_lead_to_them() {
         let values: Vec<_> = row.iter().cloned().map(Some).collect();
         let found = program.packets_of(0, &values).expect("can be told");
         let search = Search::new(&found.stages, (found.from, found.until));
-        let frames = search.run(&mut *capture(), Bounds::of(PacketsForm::Json, None)).frames;
+        let frames = search
+            .run(&mut *capture(), Bounds::of(PacketsForm::Json, None), &Arc::default())
+            .frames;
         assert!(!frames.is_empty(), "{row:?}");
         assert!(frames.iter().all(|(sent, _)| Value::Time(sent.ts) == row[0]), "{row:?}");
     }
@@ -100,7 +104,7 @@ fn what_cannot_be_followed_back_is_said() {
 #[test]
 fn packets_are_decoded() {
     let bounds = Bounds::of(PacketsForm::Json, Some(200));
-    let found = Search::new(&[], (None, None)).run(&mut *capture(), bounds);
+    let found = Search::new(&[], (None, None)).run(&mut *capture(), bounds, &Arc::default());
     assert!(found.more && found.error.is_none() && !found.cut_short);
     let all = decode::packets(&found.frames, &InterfaceNames::default(), Headers::Outer);
     assert_eq!(all.len(), 200);
@@ -109,6 +113,25 @@ fn packets_are_decoded() {
     let hex = dns["hex"].as_str().expect("bytes");
     assert_eq!(hex.len() as u64, 2 * dns["captured"].as_u64().expect("a length"));
     assert!(all.iter().all(|one| one["fields"]["eth.src"].is_string()), "{all:?}");
+}
+
+/// Of more packets than are shown, those of a ring are the latest, and those of files the first.
+#[test]
+fn a_list_has_the_first_packets_or_the_latest() {
+    let numbers = |latest| {
+        let all = Search::new(&[], (None, None));
+        let found = all.run(&mut *capture(), Bounds::of_list(latest), &Arc::default());
+        assert!(found.more && !found.cut_short);
+        let bytes: usize = found.frames.iter().map(|(_, bytes)| bytes.len()).sum();
+        (found.frames.len(), bytes, found.frames[0].0.ts, found.frames[199].0.ts)
+    };
+    let (first, latest) = (numbers(false), numbers(true));
+    assert_eq!((first.0, latest.0), (200, 200));
+    assert!(first.2 < latest.2 && first.3 < latest.3, "{first:?} {latest:?}");
+    let stopped = Arc::new(AtomicBool::new(true));
+    let none = Search::new(&[], (None, None));
+    let none = none.run(&mut *capture(), Bounds::of_list(true), &stopped);
+    assert!(none.frames.len() < 200, "it goes on");
 }
 
 /// A row of a window over windows has packets of windows that begin before it ends.

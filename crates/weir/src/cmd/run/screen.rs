@@ -2,10 +2,12 @@
 
 use super::job::{checked_filter, filter_error};
 use super::opening::OpenInput;
+use super::row_packets::RowPackets;
 use super::serves::is_stream;
 use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::Status;
+use crate::packets::Earlier;
 use crate::page::RunPhase;
 use crate::signals;
 use crate::stats::{RunCounts, Stats};
@@ -18,7 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 use weir_capture::bpf::Filter;
-use weir_capture::lookback::Lookback;
+use weir_capture::limits::LOOKBACK_BYTES;
+use weir_capture::lookback::{Lookback, LookbackOptions, WhenFull};
 use weir_capture::records::RecordReport;
 use weir_control::SiteParams;
 use weir_engine::functions::Functions;
@@ -31,7 +34,9 @@ use weir_plan::Program;
 use weir_plan::change::continued;
 use weir_plan::together::side_by_side;
 use weir_sink::json;
-use weir_top::{ModelSink, Pace, Phase, RunState, Screen, ScreenRun, Setup, SharedModel};
+use weir_top::{
+    FoundPackets, ModelSink, Pace, Phase, RunState, Screen, ScreenRun, Setup, SharedModel,
+};
 
 /// Shows what comes by interfaces or from captures on a screen, until somebody ends it.
 pub(crate) fn show(
@@ -125,6 +130,9 @@ impl Run<'_> {
         };
         let (total, model) = (self.total(), screen.model.clone());
         let ended = scope(|scope| -> anyhow::Result<_> {
+            let ring = stream.then(ring);
+            let source = self.read_through(source, ring)?;
+            let earlier = source.held().map_or_else(|| self.in_captures(), Earlier::Ring);
             let mut shown = ShownRun {
                 scope,
                 run: &self,
@@ -138,8 +146,9 @@ impl Run<'_> {
                 changing: None,
                 waiting: None,
                 refused: None,
+                packets: RowPackets::new(scope, earlier),
             };
-            shown.start(self.read_through(source)?)?;
+            shown.start(source)?;
             let result = screen.show(terminal, &mut shown, &stop);
             terminal.give_back();
             // From here on a signal ends the process, as the second one ends any run.
@@ -160,14 +169,24 @@ impl Run<'_> {
         self.options.read.iter().map(|name| weir_capture::size_hint(name)).sum()
     }
 
-    /// A source, read as the options say.
-    pub(super) fn read_through(&self, source: Box<dyn Source>) -> anyhow::Result<PassSource> {
+    /// A source, read as the options say; its last frames are kept, if there is a ring.
+    pub(super) fn read_through(
+        &self,
+        source: Box<dyn Source>,
+        ring: Option<LookbackOptions>,
+    ) -> anyhow::Result<PassSource> {
         let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();
         }
-        Ok(Lookback::new(source, None)?)
+        Ok(Lookback::new(source, ring)?)
     }
+}
+
+/// The latest packets, for those who look at a row.
+fn ring() -> LookbackOptions {
+    // No file is asked for, and nothing waits for one.
+    LookbackOptions { when_full: WhenFull::LeaveOut, ..LookbackOptions::new(LOOKBACK_BYTES) }
 }
 
 /// A run that goes through packets, in a thread of its own.
@@ -207,6 +226,7 @@ struct ShownRun<'scope, 'env> {
     /// What is to be counted after that change.
     waiting: Option<Setup>,
     refused: Option<String>,
+    packets: RowPackets<'scope, 'env>,
 }
 
 impl ShownRun<'_, '_> {
@@ -247,6 +267,7 @@ impl ShownRun<'_, '_> {
         if let Some(pass) = &self.pass {
             pass.stop.store(true, Ordering::SeqCst);
         }
+        self.packets.look_for(None);
         self.join();
     }
 
@@ -263,7 +284,7 @@ impl ShownRun<'_, '_> {
     fn read_again(&mut self, next: Counted) -> anyhow::Result<()> {
         self.finish();
         let source = self.run.captures()?.start()?;
-        let source = self.run.read_through(self.run.counted(source))?;
+        let source = self.run.read_through(self.run.counted(source), None)?;
         self.counted = next;
         self.start(source)
     }
@@ -321,6 +342,14 @@ impl ScreenRun for ShownRun<'_, '_> {
     fn changed(&mut self) -> Option<(Setup, String)> {
         self.check_change();
         self.refused.take().map(|why| (self.counted.setup.clone(), why))
+    }
+
+    fn look_for_packets(&mut self, condition: Option<&str>) {
+        self.packets.look_for(condition);
+    }
+
+    fn found(&mut self) -> Option<Result<FoundPackets, String>> {
+        self.packets.found()
     }
 
     fn state(&mut self) -> Option<RunState> {

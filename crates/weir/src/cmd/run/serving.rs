@@ -130,7 +130,7 @@ impl Run<'_> {
             // In this order: who has asked for a change does not see that all is read.
             self.phase.goes_on();
             program = serves.passes.next();
-            flow.source = self.read_through(self.counted(self.captures()?.start()?))?;
+            flow.source = self.read_through(self.counted(self.captures()?.start()?), None)?;
         }
     }
 

@@ -87,14 +87,17 @@ impl Run<'_> {
         if let Some(held) = held {
             return Some(Earlier::Ring(held));
         }
-        self.reads_again().then(|| {
-            Earlier::Captures(ReadAgain {
-                captures: self.options.read.clone(),
-                options: self.capture_options(),
-                count: self.options.count,
-                headers: self.options.headers.into(),
-                fragments: self.options.fragments,
-            })
+        self.reads_again().then(|| self.in_captures())
+    }
+
+    /// The captures, to be read again.
+    pub(super) fn in_captures(&self) -> Earlier {
+        Earlier::Captures(ReadAgain {
+            captures: self.options.read.clone(),
+            options: self.capture_options(),
+            count: self.options.count,
+            headers: self.options.headers.into(),
+            fragments: self.options.fragments,
         })
     }
 
