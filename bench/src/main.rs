@@ -4,12 +4,14 @@
 
 mod allocations;
 mod answer;
+mod arguments;
 mod attacks;
 mod compare;
 mod compressed;
 mod contestant;
 mod detectors;
 mod expected;
+mod faces;
 mod forward;
 mod kernel;
 mod live;
@@ -31,6 +33,7 @@ mod trace;
 mod work;
 
 use anyhow::{Context, Result, ensure};
+use arguments::{OUT, Rounds, preset};
 use clap::{Parser, Subcommand};
 use contestant::{Contestant, Setup};
 use regex::Regex;
@@ -47,9 +50,6 @@ use work::Work;
 /// Counts, for `weir-bench allocations`.
 #[global_allocator]
 static ALLOCATOR: sys::Counting = sys::Counting;
-
-/// Where traces are kept, unless told otherwise.
-const OUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/out");
 
 /// Measures Weir against a flow meter written by hand.
 #[derive(Parser, Debug)]
@@ -94,19 +94,10 @@ enum Action {
     },
     /// Runs 1, 2, 4 and so on of the detectors together, and all of them, and prints how the cost
     /// of a packet grows.
-    DetectorsGrowth {
-        /// The trace.
-        #[arg(long, default_value = "c")]
-        trace: String,
-        /// Its packets; fewer make a quick check, not a measurement.
-        #[arg(short = 'n', long)]
-        packets: Option<u64>,
-        #[command(flatten)]
-        rounds: Rounds,
-        /// Where traces and the built roofline are kept.
-        #[arg(long, default_value = OUT, hide_default_value = true)]
-        out: PathBuf,
-    },
+    DetectorsGrowth(detectors::GrowthOptions),
+    /// Runs a query that nobody looks at, and the same with metrics that are asked for, and with
+    /// browsers that follow its rows, and prints what that costs.
+    Faces(faces::FacesOptions),
     /// Runs every work with 1, 2, 4 and more workers, up to one for each processor, and prints how
     /// speed grows.
     Scaling {
@@ -237,13 +228,6 @@ struct Traces {
     out: PathBuf,
 }
 
-#[derive(clap::Args, Debug)]
-struct Rounds {
-    /// Rounds; one more before them, where there is something to warm up, is not counted.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
-    rounds: u16,
-}
-
 fn main() -> Result<()> {
     match Args::parse().command {
         Action::Table { traces, only, json } => full_table(&traces, only, json.as_deref()),
@@ -264,9 +248,8 @@ fn main() -> Result<()> {
                 .iter()
                 .try_for_each(|p| flow_meter(p, &traces, roofline.as_ref()))
         }
-        Action::DetectorsGrowth { trace, packets, rounds, out } => {
-            print(detectors::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
-        }
+        Action::DetectorsGrowth(options) => print(detectors::run(&options)?),
+        Action::Faces(options) => print(faces::run(&options)?),
         Action::Scaling { trace, packets, workers, only, rounds, out } => {
             let workers = match workers.is_empty() {
                 true => scaling::usual_workers(std::thread::available_parallelism()?.get()),
@@ -313,12 +296,6 @@ fn print(what: impl Display) -> Result<()> {
 
 fn experiment(which: Experiment, packets: u64, rounds: &Rounds) -> Result<()> {
     print(state::run(which, packets, rounds.rounds.into())?)
-}
-
-fn preset(name: &str) -> Result<&'static Preset> {
-    let names = PRESETS.each_ref().map(|p| p.name).join(", ");
-    let found = PRESETS.iter().find(|p| p.name == name);
-    found.with_context(|| format!("no trace is called {name}; there are {names}"))
 }
 
 /// The traces that are asked for, or the usual ones.

@@ -79,6 +79,11 @@ fn memory_kib(name: &str) -> Result<u64> {
     found.with_context(|| format!("no {name} in /proc/self/status"))
 }
 
+/// Nanoseconds for each packet.
+pub(crate) fn ns_per_packet(time: Duration, packets: u64) -> f64 {
+    time.as_secs_f64() * 1e9 / packets.max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

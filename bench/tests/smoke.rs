@@ -106,9 +106,15 @@ fn what_state_costs() {
     assert_eq!(rows(&growth, "flow meter") + rows(&growth, "`scan`"), 3, "{growth}");
     let detectors = bench(&["detectors-growth", "-n", "2000", "--rounds", "1"]);
     assert!(detectors.lines().any(|l| l.starts_with("| 1 | ")), "{detectors}");
+    assert!(detectors.contains("Suricata"), "{detectors}");
+    let capture = ["detectors-growth", "-r", "../fixtures/dns.pcap", "--rounds", "1"];
+    let capture = bench(&capture);
+    assert!(capture.starts_with("Capture ../fixtures/dns.pcap; "), "{capture}");
     let scaling = ["scaling", "-n", "20000", "--rounds", "1", "--workers", "1,3"];
     let scaling = bench(&[&scaling[..], &["--only", "^source-counts"]].concat());
     assert_eq!(rows(&scaling, "packets and bytes per source, every 1 s"), 2, "{scaling}");
+    let faces = bench(&["faces", "-n", "400000", "--rounds", "1", "--browsers", "3"]);
+    assert_eq!(rows(&faces, "3 browsers, and one that never reads"), 1, "{faces}");
     let flood = once("flood");
     assert_eq!(flood.lines().filter(|l| l.ends_with("| 18000 |")).count(), 2, "{flood}");
     let idle = once("idle");
