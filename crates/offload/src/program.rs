@@ -27,6 +27,9 @@ pub const fn redirect_to(outlet: usize) -> i32 {
     -1 - outlet as i32
 }
 
+/// What a program returns for frames that the host gets.
+pub const TO_HOST: i32 = i32::MIN;
+
 /// Bytes of stack that a program may use, since another calls it.
 pub const STACK_BYTES: i16 = 448;
 
@@ -37,8 +40,8 @@ pub struct KernelProgram {
     pub hook: Hook,
     /// Its instructions: a function of the hook's context (`R1`), which returns how many bytes of
     /// the frame workers need to see. 0: the frame is finished; [`WHOLE`]: all; in XDP also
-    /// [`redirect_to`] an outlet. To the kernel that
-    /// is what a socket filter returns. At the other hooks, the program of the capture calls it and
+    /// [`redirect_to`] an outlet, and [`TO_HOST`]. To the
+    /// kernel that is what a socket filter returns. At the other hooks, the program of the capture calls it and
     /// hands frames up; so it has [`STACK_BYTES`] of stack. Maps are named by their position in
     /// `maps`, until [`Code::with_maps`] puts file descriptors there.
     pub code: Code,

@@ -281,6 +281,9 @@ fn why(reason: Refusal) -> &'static str {
         Refusal::Unreachable => "without a way there",
         Refusal::Over => "after its last file (-W)",
         Refusal::CameByIt => "that came by it",
+        Refusal::WentUp => {
+            "that workers had to decide on: only the kernel gives packets to the host"
+        }
         Refusal::Unwritten => "that could not be written",
         Refusal::Other => "by the system",
     }
@@ -515,7 +518,7 @@ mod tests {
             (&|l| l.evicted = 7, "evicted    7 for want"),
             (&|l| l.unfilled = 8, "unfilled   8 windows"),
             (&|l| l.ends.withheld = 9, "withheld   9 packets that `anonymize`"),
-            (&full, "refused    9 by eth1: 1 of another link type"),
+            (&full, "refused    10 by eth1: 1 of another link type"),
         ];
         for (change, expected) in lost {
             let told = told(change);

@@ -18,7 +18,11 @@ pub struct Offloaded {
     pub outputs: Option<KernelOutputs>,
 }
 
-/// Interfaces that a program hands frames to: it returns -1 less the number of one.
+/// What a program returns, in XDP, for frames that the host is to get.
+pub const TO_HOST: i32 = i32::MIN;
+
+/// Interfaces that a program hands frames to: it returns -1 less the number of one, or
+/// [`TO_HOST`].
 pub struct KernelOutputs {
     /// How many numbers there are.
     pub count: u32,

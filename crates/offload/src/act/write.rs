@@ -4,7 +4,7 @@ use super::{Acting, DROP, Outcome};
 use crate::emit::{Emit, TooDeep, Ways};
 use crate::frame::{Access, DEEDS, Slot, WAY, get};
 use crate::options::{KernelOutlet, OutletPlace};
-use crate::program::{ActionMemory, redirect_to};
+use crate::program::{ActionMemory, TO_HOST, redirect_to};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 
@@ -145,11 +145,13 @@ impl ActAll<'_> {
     pub(crate) fn return_way(&self, w: &mut Writer) {
         w.load(Size::DW, R1, R10, WAY);
         for (n, outlet) in self.outlets.iter().enumerate() {
-            if outlet.place != OutletPlace::Interface {
-                continue;
-            }
+            let way = match outlet.place {
+                OutletPlace::Interface => redirect_to(n),
+                OutletPlace::Host => TO_HOST,
+                OutletPlace::Nowhere | OutletPlace::UserSpace(_) => continue,
+            };
             let other = w.label("another_way");
-            w.jump_if(Cond::Ne, R1, super::deed_of(n), other).mov(R0, redirect_to(n));
+            w.jump_if(Cond::Ne, R1, super::deed_of(n), other).mov(R0, way);
             w.exit();
             w.bind(other);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_capture::ebpf::{KernelOutputs, SharedMemory};
 use weir_capture::live::Interface;
-use weir_capture::outlets::interface_of;
+use weir_capture::outlets::{interface_of, is_host};
 use weir_offload::{Actions, KernelOutlet, OutletPlace};
 use weir_packet::egress::Outlet;
 use weir_packet::source::LinkType;
@@ -70,7 +70,13 @@ impl QueryOutlets {
     }
 }
 
+// A program returns one number for frames of the host, which the capture understands.
+const _: () = assert!(weir_offload::TO_HOST == weir_capture::ebpf::TO_HOST);
+
 fn elsewhere(name: &str) -> OutletPlace {
+    if is_host(name) {
+        return OutletPlace::Host;
+    }
     OutletPlace::UserSpace(format!("only user space sends to {name}"))
 }
 

@@ -10,6 +10,7 @@ mod in_kernel;
 mod sending;
 mod space;
 mod steering;
+mod to_host;
 mod tunnels;
 
 use common::{root, workplace};
