@@ -8,6 +8,9 @@ use crate::program::{ActionMemory, TO_HOST, redirect_to};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 
+/// Bytes of a VLAN tag, by which a frame may be longer than an outlet says.
+const TAG: i32 = 4;
+
 /// Where frames go on.
 #[derive(Clone, Copy)]
 pub(crate) struct ActEnds {
@@ -95,8 +98,12 @@ impl ActAll<'_> {
         let offset = self.memory.longest(n) as u32 * 8;
         w.push(EbpfInstruction::LoadMapValue { dst: R1, fd: self.map, offset });
         w.load(Size::DW, R1, R1, 0);
+        let fits = w.label("fits");
         get(w, R2, Slot::Len);
-        w.jump_if(Cond::Gt, R2, R1, up);
+        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG).jump_if(Cond::Gt, R2, R1, up);
+        get(w, R2, Slot::Tags);
+        w.jump_if(Cond::Eq, R2, 0, up);
+        w.bind(fits);
     }
 
     /// Finds the one way that the frame goes, and leaves its deed on the stack: 0 where there is

@@ -212,6 +212,18 @@ fn what_an_interface_does_not_take_goes_up() {
         }
         let bytes = 14 + 60 + 1514 + 1518;
         assert_eq!(kernel.deeds()[3], (4, bytes));
+        // A VLAN tag goes besides: a frame without one may not be as long as one with it.
+        for kind in [[0x81, 0x00], [0x88, 0xa8]] {
+            let tagged = |len: usize| {
+                let mut frame = vec![0x88; len];
+                frame[12..14].copy_from_slice(&kind);
+                kernel.decide(&frame).expect("it runs").0
+            };
+            kernel.set_longest(2, 1514);
+            assert_eq!(decide(1515), FrameCount::Wanted);
+            assert_eq!([1514, 1518].map(tagged), [FrameCount::Acted; 2], "{kind:?}");
+            assert_eq!(tagged(1519), FrameCount::Wanted, "{kind:?}");
+        }
     }
     // What is dropped, or only counted, has no such bound.
     for text in ["packets | pass", "packets | drop"] {
