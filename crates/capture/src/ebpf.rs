@@ -8,7 +8,7 @@ mod offloaded;
 mod tests;
 
 pub(crate) use offloaded::add_finished;
-pub use offloaded::{KernelOutputs, Offloaded, ReadCounts, SetLongest};
+pub use offloaded::{KernelOutputs, Offloaded, OutputMemory, ReadCounts, TO_HOST};
 
 pub use crate::sys::bpf::{
     Attach, Link, LoadError, Map, MapKind, Program, ProgramInfo, ProgramKind, SharedMemory,

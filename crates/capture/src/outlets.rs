@@ -7,7 +7,7 @@
 mod captured;
 mod error;
 
-pub use captured::{Captured, CapturedBy, interface_of};
+pub use captured::{Captured, CapturedBy, interface_of, is_host};
 pub use error::OutletError;
 
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
@@ -40,6 +40,8 @@ pub struct Outlets {
     report: Report,
     /// Opens devices of DPDK.
     dpdk: OpenTransmit,
+    /// Whether the kernel gives packets to the host by itself.
+    kernel_gives: bool,
 }
 
 /// The files among the outlets.
@@ -99,12 +101,19 @@ impl Outlets {
             refused: Vec::new(),
             report,
             dpdk: Box::new(|_| Err(OutletError::NoDpdk.into())),
+            kernel_gives: false,
         }
     }
 
     /// Opens devices of DPDK by this; without it they are refused.
     pub fn by_dpdk(&mut self, open: OpenTransmit) {
         self.dpdk = open;
+    }
+
+    /// Says that the kernel's part of the query gives packets to the host; else the outlet `host:`
+    /// is refused.
+    pub fn by_kernel(&mut self) {
+        self.kernel_gives = true;
     }
 
     /// The devices of DPDK among some outlets, where packets that pass go to `pass`, as they are
@@ -114,18 +123,24 @@ impl Outlets {
             Ok(Place::Dpdk(device)) => Some(device),
             _ => None,
         };
-        let mut all: Vec<String> =
-            outlets.iter().filter_map(|outlet| name(outlet, pass)).filter_map(place).collect();
+        let mut all: Vec<String> = Outlets::names(outlets, pass).filter_map(place).collect();
         all.sort();
         all.dedup();
         all
     }
 
+    /// The names of these outlets, where packets that pass go to `pass`.
+    pub fn names<'a>(
+        outlets: &'a [Outlet],
+        pass: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a str> {
+        outlets.iter().filter_map(move |outlet| name(outlet, pass))
+    }
+
     /// Whether one of these outlets is no file, where packets that pass go to `pass`: then another
     /// program may wait for what is sent there. Opens nothing.
     pub fn any_wire(outlets: &[Outlet], pass: Option<&str>) -> bool {
-        let mut names = outlets.iter().filter_map(|outlet| name(outlet, pass));
-        names.any(|name| !matches!(Place::of(name), Ok(Place::File)))
+        Outlets::names(outlets, pass).any(|name| !matches!(Place::of(name), Ok(Place::File)))
     }
 
     /// Lets the other outlets go on where a file can't be written any more: that is reported, its
@@ -201,10 +216,7 @@ impl Outlets {
     /// # Errors
     /// Of the first that has none.
     pub fn check(outlets: &[Outlet], pass: Option<&str>) -> Result<(), PlaceError> {
-        outlets
-            .iter()
-            .filter_map(|outlet| name(outlet, pass))
-            .try_for_each(|name| Place::of(name).map(|_| ()))
+        Outlets::names(outlets, pass).try_for_each(|name| Place::of(name).map(|_| ()))
     }
 
     /// Opens the wires among these outlets that are not open.
@@ -215,6 +227,9 @@ impl Outlets {
             let place = Place::of(name).map_err(OutletError::Place)?;
             if place == Place::File || self.wires.iter().any(|open| open.wire.name == name) {
                 continue;
+            }
+            if place == Place::Host && !self.kernel_gives {
+                return Err(OutletError::HostWithoutKernel { name: name.to_owned() }.into());
             }
             check_place(&self.captured, name, &place)?;
             let wire = Wire::open(name, &place, wait_ns, &mut *self.report, &mut self.dpdk)?;
@@ -380,6 +395,23 @@ mod tests {
         assert_eq!(any("udp://127.0.0.1:9"), "opens");
         let other = "vxlan://127.0.0.1?vni=1: takes no frames of link type RAW, which those of lo";
         check("vxlan://127.0.0.1?vni=1", false, raw, other);
+        check("host:", false, eth, "host:: only the kernel gives packets to the host");
+    }
+
+    /// What the kernel did not decide on can't get to the host any more, and is counted.
+    #[test]
+    fn the_host_gets_nothing_from_the_process() {
+        let mut outlets = Outlets::new(&[], Vec::new(), Some("host:"), Box::new(|_| {}));
+        outlets.by_kernel();
+        outlets.open(&[Outlet::Pass]).expect("opens");
+        let (link, ts, len, start, caplen) = (LinkType::ETHERNET, 0, 60, 0, 60);
+        let capture_point = CapturePoint::UNKNOWN;
+        let frame = Sent { outlet: 0, link, ts, len, start, caplen, trimmed: false, capture_point };
+        outlets.send(&[0; 60], &[frame; 3]).expect("goes on");
+        outlets.send(&[0; 60], &[]).expect("goes on");
+        let refused = outlets.refused(0);
+        assert_eq!((refused.total(), refused.frames[Refusal::WentUp as usize]), ((3, 180), 3));
+        assert!(!outlets.is_away(0));
     }
 
     #[test]

@@ -145,6 +145,9 @@ pub struct Ends {
     pub outlets: BTreeMap<Outlet, Traffic>,
     /// Those of them that the outlet did not take, of outlets that refused any.
     pub refused: BTreeMap<Outlet, Refused>,
+    /// Those among the sent that the driver of the outlet may have dropped, at most, since it went
+    /// down when the kernel handed them to it; of outlets where there are any.
+    pub doubtful: BTreeMap<Outlet, Traffic>,
     /// Those that were steered to another output, since the one of their key was away.
     pub moved: u64,
     /// Those that were to be tagged and have no place for a tag.
@@ -175,6 +178,13 @@ impl Ends {
         }
     }
 
+    /// Adds what an outlet may have dropped of what it took.
+    pub fn doubt(&mut self, outlet: &Outlet, traffic: Traffic) {
+        if traffic != Traffic::default() {
+            self.doubtful.entry(outlet.clone()).or_default().merge(traffic);
+        }
+    }
+
     /// What an outlet took.
     pub fn sent(&self, outlet: &Outlet) -> Traffic {
         let handed = self.outlets.get(outlet).copied().unwrap_or_default();
@@ -193,6 +203,7 @@ impl Ends {
         self.moved += other.moved;
         other.refused.iter().for_each(|(outlet, refused)| self.refuse(outlet, refused));
         other.outlets.iter().for_each(|(outlet, traffic)| self.add(outlet, *traffic));
+        other.doubtful.iter().for_each(|(outlet, traffic)| self.doubt(outlet, *traffic));
     }
 }
 

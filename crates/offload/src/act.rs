@@ -4,8 +4,8 @@
 //! What is done is a *deed*: nothing (0), to drop the frame (1), or to hand it to the outlet of
 //! number `n` (2 + `n`). The program asks all pipelines first. Only where none wants to see the
 //! frame, and it has one way to go at most, the deeds are done. An outlet takes frames up to a
-//! length that the process keeps in shared memory, 0 while it is away: longer frames go up, and the
-//! process does with them what it does with such frames.
+//! length, and a VLAN tag besides, that the process keeps in shared memory, 0 while it is away:
+//! longer frames go up, and the process does with them what it does with such frames.
 
 mod arms;
 mod write;

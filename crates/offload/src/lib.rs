@@ -40,7 +40,7 @@ pub use options::{
     KernelOutlet, NO_OUTLETS, NotOffloaded, OffloadOptions, OutletPlace, Refuse, SNAPLEN_MIN,
 };
 pub use program::{
-    ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, STACK_BYTES, WHOLE,
+    ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, STACK_BYTES, TO_HOST, WHOLE,
     redirect_to,
 };
 pub use table::{

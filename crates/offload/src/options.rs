@@ -56,6 +56,8 @@ pub enum OutletPlace {
     Nowhere,
     /// An interface, by which the kernel can send.
     Interface,
+    /// The host that receives: the kernel passes packets on to its stack.
+    Host,
     /// Where only the process can send: why, one clause.
     UserSpace(String),
 }

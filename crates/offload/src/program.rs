@@ -27,6 +27,9 @@ pub const fn redirect_to(outlet: usize) -> i32 {
     -1 - outlet as i32
 }
 
+/// What a program returns for frames that the host gets.
+pub const TO_HOST: i32 = i32::MIN;
+
 /// Bytes of stack that a program may use, since another calls it.
 pub const STACK_BYTES: i16 = 448;
 
@@ -37,10 +40,10 @@ pub struct KernelProgram {
     pub hook: Hook,
     /// Its instructions: a function of the hook's context (`R1`), which returns how many bytes of
     /// the frame workers need to see. 0: the frame is finished; [`WHOLE`]: all; in XDP also
-    /// [`redirect_to`] an outlet. To the kernel that
-    /// is what a socket filter returns. At the other hooks, the program of the capture calls it and
-    /// hands frames up; so it has [`STACK_BYTES`] of stack. Maps are named by their position in
-    /// `maps`, until [`Code::with_maps`] puts file descriptors there.
+    /// [`redirect_to`] an outlet, and [`TO_HOST`]. To the kernel that is what a socket filter
+    /// returns. At the other hooks, the program of the capture calls it and hands frames up; so it
+    /// has [`STACK_BYTES`] of stack. Maps are named by their position in `maps`, until
+    /// [`Code::with_maps`] puts file descriptors there.
     pub code: Code,
     /// The maps that it uses; the first holds the [`FrameCount`]s.
     pub maps: Vec<MapSpec>,
@@ -97,8 +100,9 @@ pub struct Actions {
 }
 
 /// The memory that a program which hands frames out shares with the process: of each outlet the
-/// length of the longest frame that it takes, which the process sets, 0 while it takes none; then
-/// what each CPU did.
+/// length of the longest frame without a VLAN tag that it takes, which the process sets, 0 while it
+/// takes none; then of each outlet the frames and bytes that it may have dropped, which the process
+/// counts; then what each CPU did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ActionMemory {
     /// How many outlets there are.
@@ -121,9 +125,15 @@ impl ActionMemory {
         outlet
     }
 
+    /// The words that count frames and bytes which this outlet may have dropped.
+    pub fn doubted(self, outlet: usize) -> [usize; 2] {
+        let first = self.outlets + 2 * outlet;
+        [first, first + 1]
+    }
+
     /// The first word of the counts.
     pub(crate) fn counts(self) -> usize {
-        self.outlets.next_multiple_of(LINE_WORDS)
+        (3 * self.outlets).next_multiple_of(LINE_WORDS)
     }
 
     /// Words of the counts of one CPU: frames and bytes that were dropped, then those of each

@@ -80,6 +80,8 @@ pub enum Refusal {
     Over,
     /// It came by the interface that it was to leave by.
     CameByIt,
+    /// A worker had to decide on it, and only the kernel gives packets to the host.
+    WentUp,
     /// It could not be written: the disk was full, say, or the reader of a pipe had gone.
     Unwritten,
     /// The system refused it for another reason.
@@ -87,7 +89,7 @@ pub enum Refusal {
 }
 
 /// How many reasons there are.
-pub const REFUSALS: usize = 11;
+pub const REFUSALS: usize = 12;
 
 impl Refusal {
     /// All of them, in the order of their numbers.
@@ -101,6 +103,7 @@ impl Refusal {
         Refusal::Unreachable,
         Refusal::Over,
         Refusal::CameByIt,
+        Refusal::WentUp,
         Refusal::Unwritten,
         Refusal::Other,
     ];

@@ -152,6 +152,9 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
             let _ = writeln!(out, "{name:<10} {count}{text}");
         }
     }
+    for LedgerLine { name, count, text } in doubtful(ledger) {
+        let _ = writeln!(out, "{name:<10} {count}{text}");
+    }
     let missing =
         |c: &&LookbackCounts| c.missed + c.left_out + c.refused + c.existed + c.failed > 0;
     if let Some(around) = around_rows.filter(missing) {
@@ -241,6 +244,7 @@ fn ends(ledger: &Ledger) -> Vec<LedgerLine> {
         });
     }
     lines.extend(ledger.ends.refused.iter().map(|(outlet, refused)| refused_by(outlet, refused)));
+    lines.extend(doubtful(ledger));
     if ledger.ends.moved > 0 {
         lines.push(LedgerLine::new("moved", ledger.ends.moved, MOVED));
     }
@@ -249,6 +253,17 @@ fn ends(ledger: &Ledger) -> Vec<LedgerLine> {
         lines.push(LedgerLine::new("dropped", dropped.frames, text(dropped, "")));
     }
     lines
+}
+
+/// Frames that an outlet may have dropped.
+fn doubtful(ledger: &Ledger) -> impl Iterator<Item = LedgerLine> {
+    ledger.ends.doubtful.iter().map(|(outlet, traffic)| {
+        let to = match outlet {
+            Outlet::Pass => " of those passed".to_owned(),
+            Outlet::Named(name) => format!(" of those sent to {name}"),
+        };
+        LedgerLine::new("doubtful", traffic.frames, format!("{to}, at most: {DOUBTFUL}"))
+    })
 }
 
 /// Frames that an outlet did not take.
@@ -281,12 +296,17 @@ fn why(reason: Refusal) -> &'static str {
         Refusal::Unreachable => "without a way there",
         Refusal::Over => "after its last file (-W)",
         Refusal::CameByIt => "that came by it",
+        Refusal::WentUp => {
+            "that workers had to decide on: only the kernel gives packets to the host"
+        }
         Refusal::Unwritten => "that could not be written",
         Refusal::Other => "by the system",
     }
 }
 
 const ACTED: &str = " dropped or handed out by the query, in the kernel";
+const DOUBTFUL: &str =
+    "it went down when the kernel handed them over, so that its driver may have dropped them";
 const ABANDONED: &str = " on their way to a worker when a stage failed";
 const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
@@ -504,7 +524,10 @@ mod tests {
             ledger.ends.refuse(&Outlet::Named("eth1".to_owned()), &refused);
         };
         type Happens<'a> = &'a dyn Fn(&mut Ledger);
-        let lost: [(Happens<'_>, &str); 11] = [
+        let doubtful = |ledger: &mut Ledger| {
+            ledger.ends.doubt(&Outlet::Pass, Traffic { frames: 12, bytes: 720 });
+        };
+        let lost: [(Happens<'_>, &str); 12] = [
             (&|l| l.lost.interface = 1, "lost       1 (1 by the interface)"),
             (&|l| l.lost.kernel = 2, "lost       2 (2 in the kernel)"),
             (&|l| l.lost.ring = 3, "lost       3 (3 in the ring"),
@@ -515,7 +538,8 @@ mod tests {
             (&|l| l.evicted = 7, "evicted    7 for want"),
             (&|l| l.unfilled = 8, "unfilled   8 windows"),
             (&|l| l.ends.withheld = 9, "withheld   9 packets that `anonymize`"),
-            (&full, "refused    9 by eth1: 1 of another link type"),
+            (&doubtful, "doubtful   12 of those passed, at most: it went down when"),
+            (&full, "refused    10 by eth1: 1 of another link type"),
         ];
         for (change, expected) in lost {
             let told = told(change);

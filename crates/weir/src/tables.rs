@@ -81,6 +81,12 @@ impl Deeds {
         for (to, traffic) in self.actions.outlets.iter().zip(traffic) {
             ends.add(&to.outlet, traffic);
         }
+        for (n, to) in self.actions.outlets.iter().enumerate() {
+            let count =
+                |at: usize| self.memory.words().get(at).map_or(0, |w| w.load(Ordering::Relaxed));
+            let [frames, bytes] = self.actions.memory.doubted(n).map(count);
+            ends.doubt(&to.outlet, Traffic { frames, bytes });
+        }
     }
 }
 

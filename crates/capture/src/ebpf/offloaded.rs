@@ -18,19 +18,32 @@ pub struct Offloaded {
     pub outputs: Option<KernelOutputs>,
 }
 
-/// Interfaces that a program hands frames to: it returns -1 less the number of one.
+/// What a program returns, in XDP, for frames that the host is to get.
+pub const TO_HOST: i32 = i32::MIN;
+
+/// Interfaces that a program hands frames to: it returns -1 less the number of one, or
+/// [`TO_HOST`].
 pub struct KernelOutputs {
     /// How many numbers there are.
     pub count: u32,
     /// Numbers, and the interfaces that have them by their numbers in the system.
     pub interfaces: Vec<(u32, u32)>,
-    /// Tells the program how long the longest frame is that an interface takes.
-    pub set_longest: SetLongest,
+    /// What the program and the process tell each other about them.
+    pub memory: Box<dyn OutputMemory>,
 }
 
-/// Tells a program how long the longest frame is that the interface of a number takes: 0 while it
-/// takes none.
-pub type SetLongest = Box<dyn Fn(u32, u64) + Send>;
+/// What a program and the process tell each other about outputs, by number.
+pub trait OutputMemory: Send {
+    /// Tells the program how long the longest frame without a VLAN tag is that an interface takes:
+    /// 0 while it takes none.
+    fn set_longest(&self, output: u32, longest: u64);
+
+    /// Frames and bytes that the program handed to an interface so far.
+    fn handed(&self, output: u32) -> (u64, u64);
+
+    /// Counts frames and bytes of these which the interface may have dropped.
+    fn doubt(&self, output: u32, traffic: (u64, u64));
+}
 
 /// Reads what a program has counted.
 pub type ReadCounts = Box<dyn Fn() -> KernelCounts + Send>;

@@ -64,6 +64,11 @@ pub fn interface_of(outlet: &str) -> Option<String> {
     }
 }
 
+/// Whether frames for an outlet of this name go to the host that receives.
+pub fn is_host(outlet: &str) -> bool {
+    Place::of(outlet) == Ok(Place::Host)
+}
+
 /// The interface among `captured` that an outlet of this name sends by, if it is one.
 pub(super) fn captured_interface<'a>(captured: &'a [Captured], name: &str) -> Option<&'a Captured> {
     let interface = interface_of(name)?;

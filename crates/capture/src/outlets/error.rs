@@ -53,6 +53,11 @@ pub enum OutletError {
         /// An interface whose frames have it.
         interface: String,
     },
+    /// It is the host that receives, and no part of the query in the kernel gives it packets.
+    HostWithoutKernel {
+        /// The outlet.
+        name: String,
+    },
     /// Nothing here opens devices of DPDK.
     NoDpdk,
 }
@@ -100,6 +105,11 @@ impl fmt::Display for OutletError {
                 f,
                 "{name}: takes no frames of link type {}, which those of {interface} have",
                 link_name(*link)
+            ),
+            OutletError::HostWithoutKernel { name } => write!(
+                f,
+                "{name}: only the kernel gives packets to the host: add --capture xdp --offload \
+                 require (with other captures the host gets every packet anyway)"
             ),
             OutletError::NoDpdk => f.write_str("nothing is sent by DPDK here"),
         }

@@ -7,6 +7,7 @@
 //! | with a `/`, or ending in `.pcap`, `.pcapng`, `.cap`, `.gz`, `.zst` | a file |
 //! | `xdp:NAME` | a network interface, by AF_XDP |
 //! | `tap:NAME`, `tun:NAME` | a TAP or TUN device |
+//! | `host:` | the host that receives, by the kernel's part of the query |
 //! | `SCHEME://HOST…` | a tunnel |
 //! | anything else | a network interface |
 
@@ -41,6 +42,9 @@ pub enum Place {
     Tap(String),
     /// A TUN device: IP packets, as if received on it.
     Tun(String),
+    /// The stack of the host, as if nothing captured: the kernel's part of the query gives it
+    /// packets, and the process can't.
+    Host,
     /// A tunnel to another host.
     Tunnel(Tunnel),
 }
@@ -116,6 +120,10 @@ fn place(name: &str) -> Result<Place, String> {
     }
     if name == "-" || name.contains('/') || ENDINGS.iter().any(|end| name.ends_with(end)) {
         return Ok(Place::File);
+    }
+    if let Some(rest) = name.strip_prefix("host:") {
+        let more = || format!("host: has nothing after it, and not {rest:?}");
+        return if rest.is_empty() { Ok(Place::Host) } else { Err(more()) };
     }
     let prefixes = [("xdp:", Place::Xdp as fn(String) -> Place), ("tap:", Place::Tap)];
     for (prefix, of) in prefixes.into_iter().chain([("tun:", Place::Tun as _)]) {
@@ -275,6 +283,7 @@ mod tests {
         for device in ["0000:3b:00.1", "net_null0", "net_pcap0,tx_pcap=/tmp/x.pcap"] {
             assert_eq!(Place::of(&format!("dpdk:{device}")), Ok(Place::Dpdk(device.to_owned())));
         }
+        assert_eq!(Place::of("host:"), Ok(Place::Host));
         assert_eq!(Place::of("tap:weir0"), Ok(Place::Tap("weir0".to_owned())));
         assert_eq!(Place::of("tun:weir0"), Ok(Place::Tun("weir0".to_owned())));
     }
@@ -304,6 +313,7 @@ mod tests {
             ("", "an interface has a name"),
             ("tap:", "an interface has a name"),
             ("dpdk:", "a device of DPDK has a name"),
+            ("host:eth0", "has nothing after it, and not \"eth0\""),
             ("a much too long name", "no interface has ' ' in its name; the name of a file ends"),
             ("interface-number-one", "at most 15 bytes; the name of a file ends in .pcap"),
             ("tpa:weir0", "no interface has ':' in its name"),

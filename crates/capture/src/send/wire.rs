@@ -27,6 +27,8 @@ enum Port {
     Dpdk(DpdkSender),
     Device(TunTapSender),
     Tunnel(TunnelSender),
+    /// The host, to which nothing is sent from here.
+    Host,
 }
 
 /// A frame to be sent.
@@ -104,6 +106,7 @@ impl Wire {
                 let (tunnel, carries) = TunnelSender::open(name, tunnel)?;
                 (Port::Tunnel(tunnel), carries)
             }
+            Place::Host => (Port::Host, Carries::Ethernet),
             Place::File => return Err(SendError::File { name: name.to_owned() }.into()),
         };
         let mut wire = Wire {
@@ -122,7 +125,7 @@ impl Wire {
             Port::Interface(interface) => interface.is_back(),
             Port::Xdp(interface) => interface.is_back(),
             Port::Dpdk(device) => device.is_back(),
-            Port::Device(_) | Port::Tunnel(_) => true,
+            Port::Device(_) | Port::Tunnel(_) | Port::Host => true,
         };
         if !there {
             wire.leave(Refusal::Down, report);
@@ -149,7 +152,9 @@ impl Wire {
     pub(crate) fn local_address(&self) -> Option<IpAddr> {
         match &self.port {
             Port::Tunnel(tunnel) => tunnel.local_address(),
-            Port::Interface(_) | Port::Xdp(_) | Port::Dpdk(_) | Port::Device(_) => None,
+            Port::Interface(_) | Port::Xdp(_) | Port::Dpdk(_) | Port::Device(_) | Port::Host => {
+                None
+            }
         }
     }
 
@@ -174,6 +179,7 @@ impl Wire {
             Port::Dpdk(device) => device.is_back(),
             Port::Device(device) => device.come_back(),
             Port::Tunnel(tunnel) => tunnel.come_back(),
+            Port::Host => true,
         }
     }
 
@@ -202,6 +208,10 @@ impl Wire {
             let Sent { outlet, len, .. } = frames[frame as usize];
             accounts[outlet as usize].add(reason, len);
         };
+        if matches!(self.port, Port::Host) {
+            self.batch.drain(..).for_each(|frame| refuse(frame, Refusal::WentUp));
+            return;
+        }
         self.is_away(report);
         self.prepare(memory, frames, &mut refuse);
         let mut at = 0;
@@ -366,6 +376,7 @@ impl Port {
             Port::Dpdk(device) => device.put(messages),
             Port::Device(device) => device.put(messages),
             Port::Tunnel(tunnel) => tunnel.put(messages),
+            Port::Host => Attempt::Away(Refusal::WentUp),
         }
     }
 
@@ -374,7 +385,7 @@ impl Port {
         match self {
             Port::Interface(interface) => Some(interface.socket()),
             Port::Xdp(interface) => interface.socket(),
-            Port::Dpdk(_) => None,
+            Port::Dpdk(_) | Port::Host => None,
             Port::Device(device) => Some(device.socket()),
             Port::Tunnel(tunnel) => Some(tunnel.socket()),
         }

@@ -27,6 +27,8 @@ pub(crate) struct LinkInfo {
     pub(crate) rx_queues_max: u32,
     /// Frames that the interface had no buffer for.
     pub(crate) missed: u64,
+    /// How often it lost its carrier, or was taken down.
+    pub(crate) downs: u32,
     /// The XDP program on it: where, and its number in the system.
     pub(crate) program: Option<(&'static str, u32)>,
 }
@@ -77,6 +79,7 @@ const IFLA_MTU: u16 = 4;
 const IFLA_STATS64: u16 = 23;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_XDP: u16 = 43;
+const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 const IFLA_XDP_ATTACHED: u16 = 2;
 const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
@@ -261,6 +264,7 @@ fn interface(body: &[u8]) -> LinkInfo {
                 let missed = missed.and_then(|b| b.try_into().ok());
                 to.missed = missed.map_or(0, u64::from_ne_bytes);
             }
+            IFLA_CARRIER_DOWN_COUNT => to.downs = u32_at(value, 0).unwrap_or(0),
             IFLA_XDP => to.program = program(value),
             _ => {}
         }

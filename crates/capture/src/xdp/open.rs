@@ -4,10 +4,10 @@ use super::error::{Refused, XdpError, refused};
 use super::link::{Interfaces, LinkInfo};
 use super::mode::{Mode, WhyNot};
 use super::options::XdpOptions;
-use super::outputs::{refresh, take_redirected};
+use super::outputs::{Outputs, take_redirected};
 use super::program::Redirect;
 use super::queue::{Opened, Queue, Request};
-use super::source::{Port, XdpSource};
+use super::source::{Port, PortQuery, XdpSource};
 use crate::ebpf::{Attach, Link, Offloaded, Program};
 use crate::limits::{
     XDP_FRAME_BYTES, XDP_FRAMES_MAX, XDP_FRAMES_MIN, XDP_INTERFACES_MAX, XDP_QUEUES_MAX,
@@ -100,14 +100,19 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    fn open(&self, offloaded: Option<Offloaded>) -> Result<(Port, Vec<Queue>, Mode), SourceError> {
+    fn open(
+        &self,
+        mut offloaded: Option<Offloaded>,
+    ) -> Result<(Port, Vec<Queue>, Mode), SourceError> {
         let name = &self.interface.name;
         let frame_bytes = self.frame_bytes()?;
         let (queues_max, probing) = self.queues()?;
         let redirect = Redirect::load(name, queues_max, offloaded.as_ref())?;
-        let outputs = offloaded.as_ref().and_then(|offloaded| offloaded.outputs.as_ref());
-        outputs.iter().for_each(|outputs| refresh(outputs, self.known));
-        let only_generic = outputs.and_then(|outputs| take_redirected(outputs, self.known).err());
+        let outputs = offloaded.as_mut().and_then(|offloaded| offloaded.outputs.take());
+        let only_generic =
+            outputs.as_ref().and_then(|outputs| take_redirected(outputs, self.known).err());
+        let outputs = outputs.map(Outputs::new);
+        outputs.iter().for_each(|outputs| outputs.refresh(self.known));
         let (link, attach, not_native) = self.attach(&redirect, only_generic)?;
         if attach == Attach::Generic && self.options.zero_copy == Some(true) {
             return Err(XdpError::NoZeroCopy(not_native.map(|why| why.to_string())).on(name));
@@ -158,7 +163,9 @@ impl Opening<'_> {
             })?;
         }
         let point = CapturePoint::new(self.options.interfaces.number(name), Some(Direction::In));
-        let port = Port::new(self.interface, (redirect, offloaded), link, point)?;
+        let counts = offloaded.map(|offloaded| offloaded.counts);
+        let query = PortQuery { counts, outputs };
+        let port = Port::new(self.interface, (redirect, query), link, point)?;
         Ok((port, queues, mode))
     }
 

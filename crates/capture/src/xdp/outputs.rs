@@ -1,4 +1,9 @@
 //! The interfaces that a query's program hands frames to by itself.
+//!
+//! The kernel does not report to the program what became of a frame that it redirected: an
+//! interface that has just gone down drops it. So the process looks at interfaces regularly. Where
+//! one was not as it had been at the look before, all that was handed to it since an earlier look
+//! is in doubt, and counted so: that is an upper bound.
 
 use super::link::{HEADER, Interfaces, LinkInfo, NLM_F_REQUEST, NLMSG_ERROR};
 use super::link::{attributes, messages, u16_at};
@@ -8,11 +13,12 @@ use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// An Ethernet header and one VLAN tag: what the kernel adds to the MTU.
-const HEADERS: u64 = 14 + 4;
+/// An Ethernet header, which the kernel adds to the MTU.
+const ETHERNET: u64 = 14;
 
 /// `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, `CTRL_ATTR_FAMILY_NAME` and `CTRL_ATTR_FAMILY_ID`.
 const CONTROL: u16 = 0x10;
@@ -40,16 +46,68 @@ pub(super) fn interface_map(outputs: &KernelOutputs) -> io::Result<Map> {
     Ok(map)
 }
 
-/// Tells the program which frames each interface takes now.
-pub(super) fn refresh(outputs: &KernelOutputs, known: &Interfaces) {
-    for &(number, index) in &outputs.interfaces {
-        let longest = known.by_index(index).map_or(0, |info| info.as_ref().map_or(0, longest));
-        (outputs.set_longest)(number, longest);
+/// The interfaces, as they were at the last look.
+pub(super) struct Outputs {
+    outputs: KernelOutputs,
+    /// In the order of the interfaces.
+    looks: RefCell<Vec<OutputLook>>,
+}
+
+impl Outputs {
+    pub(super) fn new(outputs: KernelOutputs) -> Outputs {
+        let looks = outputs.interfaces.iter().map(|_| OutputLook::default()).collect();
+        Outputs { outputs, looks: RefCell::new(looks) }
+    }
+
+    /// Tells the program which frames each interface takes now, and counts those that one may have
+    /// dropped.
+    pub(super) fn refresh(&self, known: &Interfaces) {
+        let memory = &self.outputs.memory;
+        let interfaces = self.outputs.interfaces.iter();
+        for (&(number, index), look) in interfaces.zip(self.looks.borrow_mut().iter_mut()) {
+            // In this order: what is handed out after the look is judged by the next one.
+            let handed = memory.handed(number);
+            let link = known.by_index(index).ok().flatten();
+            let (longest, downs) = link.as_ref().map_or((0, 0), |on| (longest(on), on.downs));
+            memory.set_longest(number, longest);
+            let doubted = look.judge(handed, longest, downs);
+            if doubted != (0, 0) {
+                memory.doubt(number, doubted);
+            }
+        }
+    }
+}
+
+/// What the last look at an interface saw.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct OutputLook {
+    longest: u64,
+    downs: u32,
+    /// Frames and bytes that had been handed to it then, ...
+    handed: (u64, u64),
+    /// ... and those of them that certainly left, or are counted as doubtful. Others may still have
+    /// been in a queue of the kernel.
+    judged: (u64, u64),
+}
+
+impl OutputLook {
+    /// Takes in a further look; frames and bytes that the interface may have dropped.
+    fn judge(&mut self, handed: (u64, u64), longest: u64, downs: u32) -> (u64, u64) {
+        let was_up = self.longest > 0;
+        let is_steady = was_up && longest >= self.longest && downs == self.downs;
+        let before = *self;
+        let judged = if is_steady { before.handed } else { handed };
+        *self = OutputLook { longest, downs, handed, judged };
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        match is_steady {
+            true => (0, 0),
+            false => (since(handed.0, before.judged.0), since(handed.1, before.judged.1)),
+        }
     }
 }
 
 fn longest(interface: &LinkInfo) -> u64 {
-    if interface.up && interface.carrier { u64::from(interface.mtu) + HEADERS } else { 0 }
+    if interface.up && interface.carrier { u64::from(interface.mtu) + ETHERNET } else { 0 }
 }
 
 /// Whether the drivers of all these interfaces take frames that another driver redirects to them;
@@ -148,17 +206,63 @@ fn read(answer: &[u8], wanted: u16) -> io::Result<Vec<(u16, Vec<u8>)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ebpf::OutputMemory;
     use proptest::prelude::*;
+
+    struct NoMemory;
+
+    impl OutputMemory for NoMemory {
+        fn set_longest(&self, _: u32, _: u64) {}
+
+        fn handed(&self, _: u32) -> (u64, u64) {
+            (0, 0)
+        }
+
+        fn doubt(&self, _: u32, _: (u64, u64)) {}
+    }
+
+    #[test]
+    fn what_is_handed_out_around_a_change_is_doubted_once() {
+        let mut look = OutputLook::default();
+        let mut judge =
+            |frames: u64, longest, downs| look.judge((frames, 10 * frames), longest, downs);
+        assert_eq!(judge(0, 1514, 1), (0, 0), "it was found up");
+        assert_eq!(judge(100, 1514, 1), (0, 0));
+        assert_eq!(judge(250, 9014, 1), (0, 0), "it takes longer frames");
+        assert_eq!(judge(300, 0, 2), (200, 2000), "some were on their way at the last look");
+        assert_eq!(judge(301, 0, 2), (1, 10), "it was on its way when the program was told");
+        assert_eq!(judge(301, 1514, 2), (0, 0));
+        assert_eq!(judge(400, 1514, 2), (0, 0));
+        assert_eq!(judge(500, 1514, 3), (199, 1990), "down and up again between two looks");
+        assert_eq!(judge(600, 1514, 3), (0, 0));
+        assert_eq!(judge(700, 1014, 3), (200, 2000), "longer ones were dropped");
+    }
+
+    proptest! {
+        /// No more is doubted than was handed out, and all that was while it was not up.
+        #[test]
+        fn doubt_stays_within_what_was_handed_out(
+            looks in proptest::collection::vec((0_u64..3, 0_u64..3, 0_u32..3), 0..50),
+        ) {
+            let (mut look, mut handed, mut doubted) = (OutputLook::default(), 0, 0);
+            for (more, longest, downs) in looks {
+                let was_up = look.longest > 0;
+                handed += more;
+                let now = look.judge((handed, handed), longest, downs);
+                prop_assert_eq!(now.0, now.1);
+                prop_assert!(was_up || now.0 >= more);
+                doubted += now.0;
+                prop_assert!(doubted <= handed && look.judged <= look.handed);
+            }
+        }
+    }
 
     #[test]
     fn loopback_takes_no_frames_of_drivers() {
         let known = Interfaces::open().expect("a netlink socket needs no capability");
         let lo = known.by_name("lo").expect("an answer").expect("every namespace has it");
-        let outputs = KernelOutputs {
-            count: 1,
-            interfaces: vec![(0, lo.index)],
-            set_longest: Box::new(|_, _| ()),
-        };
+        let outputs =
+            KernelOutputs { count: 1, interfaces: vec![(0, lo.index)], memory: Box::new(NoMemory) };
         let why = take_redirected(&outputs, &known).expect_err("it has no such driver");
         assert!(why.starts_with("lo: "), "{why}");
         let features = Features::open().and_then(|features| features.of(lo.index));

@@ -2,7 +2,7 @@
 
 use super::error::{Refused, refused};
 use super::outputs::interface_map;
-use crate::ebpf::{LoadError, Map, MapKind, Offloaded, Program, ProgramKind};
+use crate::ebpf::{LoadError, Map, MapKind, Offloaded, Program, ProgramKind, TO_HOST};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use weir_ebpf::{Alu, Assembler, Code, Cond, EbpfInstruction, Helper, Label, Reg::*, Size};
@@ -132,7 +132,7 @@ struct RedirectMaps {
 /// ```
 ///
 /// What is offloaded is asked before the redirection, if the queue has a socket; `0` drops the
-/// frame, and a negative number says where it goes instead.
+/// frame, and a negative number says where it goes instead: to an interface, or the host.
 fn code(
     maps: RedirectMaps,
     queues: u32,
@@ -181,7 +181,9 @@ fn ask(a: &mut Assembler, (sockets, outputs): (i32, Option<i32>), query: Label, 
     }
     a.jump_if(Cond::Ne, R0, 0, up).mov(R0, XDP_DROP).exit();
     if let Some(outputs) = outputs {
-        a.bind(away).mov(R2, -1).alu(Alu::Sub, R2, R0);
+        let to_output = a.label("to_output");
+        a.bind(away).jump_if(Cond::Ne, R0, TO_HOST, to_output).mov(R0, XDP_PASS).exit();
+        a.bind(to_output).mov(R2, -1).alu(Alu::Sub, R2, R0);
         a.load_map(R1, outputs).mov(R3, XDP_DROP).call(Helper::REDIRECT_MAP).exit();
     }
     a.bind(up).mov(R7, R0);

@@ -4,10 +4,10 @@ use super::error::{Refused, refused};
 use super::link::{Interfaces, LinkInfo, MissedFrames};
 use super::mode::Mode;
 use super::options::XdpOptions;
-use super::outputs::refresh;
+use super::outputs::Outputs;
 use super::program::Redirect;
 use super::queue::Queue;
-use crate::ebpf::{KernelOutputs, Link, Offloaded, ReadCounts, add_finished};
+use crate::ebpf::{Link, ReadCounts, add_finished};
 use crate::limits::{WAIT_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS};
 use crate::live::ReportEvent;
 use crate::live::clock::{pause_ms, pause_ns, system};
@@ -31,12 +31,16 @@ pub(super) struct Port {
     point: CapturePoint,
     _link: Link,
     redirect: Redirect,
-    /// What a query's program counted, and where it hands frames.
-    counts: Option<ReadCounts>,
-    outputs: Option<KernelOutputs>,
+    query: PortQuery,
     /// What was counted before the capture began.
     passed_before: u64,
     missed: MissedFrames,
+}
+
+/// What a query's program counted, and where it hands frames.
+pub(super) struct PortQuery {
+    pub(super) counts: Option<ReadCounts>,
+    pub(super) outputs: Option<Outputs>,
 }
 
 /// Frames of one receive queue since the capture began, by what became of them:
@@ -101,7 +105,7 @@ impl Port {
     /// An interface whose program redirects from now on.
     pub(super) fn new(
         interface: &LinkInfo,
-        (redirect, offloaded): (Redirect, Option<Offloaded>),
+        (redirect, query): (Redirect, PortQuery),
         link: Link,
         point: CapturePoint,
     ) -> Result<Port, SourceError> {
@@ -109,16 +113,13 @@ impl Port {
             let doing = "reading the counters of the XDP program";
             refused(&interface.name, None, doing, Refused::Other(e))
         })?;
-        let (counts, outputs) =
-            offloaded.map_or((None, None), |offloaded| (Some(offloaded.counts), offloaded.outputs));
         Ok(Port {
             name: interface.name.clone(),
             index: interface.index,
             point,
             _link: link,
             redirect,
-            counts,
-            outputs,
+            query,
             passed_before,
             missed: MissedFrames::from(interface),
         })
@@ -320,7 +321,7 @@ impl LiveDevice for XdpQueues {
     fn count_drops(&self) {
         for port in &self.ports {
             port.missed.ask(&self.known, port.index);
-            port.outputs.iter().for_each(|outputs| refresh(outputs, &self.known));
+            port.query.outputs.iter().for_each(|outputs| outputs.refresh(&self.known));
         }
     }
 
@@ -332,6 +333,7 @@ impl LiveDevice for XdpQueues {
 
     /// The program stays: frames that it would pass on would reach the stack.
     fn close(&mut self, _now: Option<i64>, _links: &Links) -> Result<i64, SourceError> {
+        self.count_drops();
         Ok(i64::MAX)
     }
 
@@ -346,7 +348,7 @@ impl LiveDevice for XdpQueues {
             let received = own.map(|queue| queue.delivered).sum();
             let lost = self.lost_of(at);
             let mut account = Account { received, lost, ..Account::default() };
-            add_finished(self.ports[at].counts.as_ref(), &mut account);
+            add_finished(self.ports[at].query.counts.as_ref(), &mut account);
             account
         };
         (0..self.ports.len()).map(account).collect()

@@ -4,9 +4,12 @@ use super::{Acting, DROP, Outcome};
 use crate::emit::{Emit, TooDeep, Ways};
 use crate::frame::{Access, DEEDS, Slot, WAY, get};
 use crate::options::{KernelOutlet, OutletPlace};
-use crate::program::{ActionMemory, redirect_to};
+use crate::program::{ActionMemory, TO_HOST, redirect_to};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
+
+/// Bytes of a VLAN tag, by which a frame may be longer than an outlet says.
+const TAG: i32 = 4;
 
 /// Where frames go on.
 #[derive(Clone, Copy)]
@@ -95,8 +98,12 @@ impl ActAll<'_> {
         let offset = self.memory.longest(n) as u32 * 8;
         w.push(EbpfInstruction::LoadMapValue { dst: R1, fd: self.map, offset });
         w.load(Size::DW, R1, R1, 0);
+        let fits = w.label("fits");
         get(w, R2, Slot::Len);
-        w.jump_if(Cond::Gt, R2, R1, up);
+        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG).jump_if(Cond::Gt, R2, R1, up);
+        get(w, R2, Slot::Tags);
+        w.jump_if(Cond::Eq, R2, 0, up);
+        w.bind(fits);
     }
 
     /// Finds the one way that the frame goes, and leaves its deed on the stack: 0 where there is
@@ -145,11 +152,13 @@ impl ActAll<'_> {
     pub(crate) fn return_way(&self, w: &mut Writer) {
         w.load(Size::DW, R1, R10, WAY);
         for (n, outlet) in self.outlets.iter().enumerate() {
-            if outlet.place != OutletPlace::Interface {
-                continue;
-            }
+            let way = match outlet.place {
+                OutletPlace::Interface => redirect_to(n),
+                OutletPlace::Host => TO_HOST,
+                OutletPlace::Nowhere | OutletPlace::UserSpace(_) => continue,
+            };
             let other = w.label("another_way");
-            w.jump_if(Cond::Ne, R1, super::deed_of(n), other).mov(R0, redirect_to(n));
+            w.jump_if(Cond::Ne, R1, super::deed_of(n), other).mov(R0, way);
             w.exit();
             w.bind(other);
         }

@@ -4,8 +4,8 @@ use super::choices::Choices;
 use super::common::{self, acting_kernel, crafted, fixtures, handed_out, plan_of};
 use super::random::condition;
 use proptest::test_runner::{Config, TestRunner};
-use weir_offload::redirect_to;
 use weir_offload::{FrameCount, Hook, KernelOutlet, OffloadOptions, OutletPlace, compile};
+use weir_offload::{TO_HOST, redirect_to};
 use weir_packet::egress::Outlet;
 
 /// The outlets of the functions below; packets that pass are only counted.
@@ -18,6 +18,7 @@ fn outlets() -> Vec<KernelOutlet> {
         named("eth2", OutletPlace::Interface),
         named("eth3", OutletPlace::Interface),
         named("out.pcap", file),
+        named("host:", OutletPlace::Host),
     ]
 }
 
@@ -58,6 +59,7 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
                     way = match n {
                         None => way,
                         Some(n) if outlets[n].place == OutletPlace::Nowhere => way,
+                        Some(n) if outlets[n].place == OutletPlace::Host => TO_HOST,
                         Some(n) => redirect_to(n),
                     };
                     assert!(*to == gone || n.is_some());
@@ -77,7 +79,7 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
 }
 
 /// Functions, and whether the kernel decides all that they do with packets that it can read.
-const FUNCTIONS: [(&str, bool); 16] = [
+const FUNCTIONS: [(&str, bool); 18] = [
     ("packets | drop", true),
     ("packets | where tcp | pass", true),
     ("packets | where udp and dport == 53 | forward \"eth1\"", true),
@@ -102,6 +104,8 @@ const FUNCTIONS: [(&str, bool); 16] = [
         true,
     ),
     ("packets | broadcast to (\"eth2\")", true),
+    ("packets | branch when arp or tcp.dport == 22 -> forward \"host:\" else -> drop", true),
+    ("packets | steer by conn to (\"eth1\", \"host:\")", true),
     (
         "packets | branch when dns -> broadcast to (\"eth1\", \"eth2\") else -> steer by hosts to \
       (\"eth1\", \"eth2\")",
@@ -208,6 +212,18 @@ fn what_an_interface_does_not_take_goes_up() {
         }
         let bytes = 14 + 60 + 1514 + 1518;
         assert_eq!(kernel.deeds()[3], (4, bytes));
+        // A VLAN tag goes besides: a frame without one may not be as long as one with it.
+        for kind in [[0x81, 0x00], [0x88, 0xa8]] {
+            let tagged = |len: usize| {
+                let mut frame = vec![0x88; len];
+                frame[12..14].copy_from_slice(&kind);
+                kernel.decide(&frame).expect("it runs").0
+            };
+            kernel.set_longest(2, 1514);
+            assert_eq!(decide(1515), FrameCount::Wanted);
+            assert_eq!([1514, 1518].map(tagged), [FrameCount::Acted; 2], "{kind:?}");
+            assert_eq!(tagged(1519), FrameCount::Wanted, "{kind:?}");
+        }
     }
     // What is dropped, or only counted, has no such bound.
     for text in ["packets | pass", "packets | drop"] {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use weir_capture::ebpf::{KernelOutputs, SharedMemory};
+use weir_capture::ebpf::{KernelOutputs, OutputMemory, SharedMemory};
 use weir_capture::live::Interface;
-use weir_capture::outlets::interface_of;
-use weir_offload::{Actions, KernelOutlet, OutletPlace};
+use weir_capture::outlets::{interface_of, is_host};
+use weir_offload::{ActionMemory, Actions, KernelOutlet, OutletPlace};
 use weir_packet::egress::Outlet;
 use weir_packet::source::LinkType;
 
@@ -70,7 +70,13 @@ impl QueryOutlets {
     }
 }
 
+// A program returns one number for frames of the host, which the capture understands.
+const _: () = assert!(weir_offload::TO_HOST == weir_capture::ebpf::TO_HOST);
+
 fn elsewhere(name: &str) -> OutletPlace {
+    if is_host(name) {
+        return OutletPlace::Host;
+    }
     OutletPlace::UserSpace(format!("only user space sends to {name}"))
 }
 
@@ -81,12 +87,33 @@ pub(crate) fn outputs_of(
     interfaces: Vec<(u32, u32)>,
 ) -> KernelOutputs {
     let (layout, memory) = (actions.memory, Arc::clone(memory));
-    KernelOutputs {
-        count: actions.outlets.len() as u32,
-        interfaces,
-        set_longest: Box::new(move |number, longest| {
-            let word = memory.words().get(layout.longest(number as usize));
-            word.iter().for_each(|word| word.store(longest, Ordering::Relaxed));
-        }),
+    let memory = Box::new(ActionWords { layout, memory });
+    KernelOutputs { count: actions.outlets.len() as u32, interfaces, memory }
+}
+
+/// The memory that a program shares with the process.
+struct ActionWords {
+    layout: ActionMemory,
+    memory: Arc<SharedMemory>,
+}
+
+impl OutputMemory for ActionWords {
+    fn set_longest(&self, output: u32, longest: u64) {
+        let word = self.memory.words().get(self.layout.longest(output as usize));
+        word.iter().for_each(|word| word.store(longest, Ordering::Relaxed));
+    }
+
+    fn handed(&self, output: u32) -> (u64, u64) {
+        // The first are those that were dropped.
+        let sums = self.layout.sums(self.memory.words());
+        sums.get(1 + output as usize).copied().unwrap_or_default()
+    }
+
+    fn doubt(&self, output: u32, (frames, bytes): (u64, u64)) {
+        for (word, more) in self.layout.doubted(output as usize).into_iter().zip([frames, bytes]) {
+            if let Some(word) = self.memory.words().get(word) {
+                word.fetch_add(more, Ordering::Relaxed);
+            }
+        }
     }
 }

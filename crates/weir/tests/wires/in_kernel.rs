@@ -22,7 +22,7 @@ fn connect(host: &Space, port: u16, wait: Duration) -> Option<TcpStream> {
 }
 
 /// How many packets a line of the last ledger has.
-fn count(ledger: &str, name: &str) -> u64 {
+pub(crate) fn count(ledger: &str, name: &str) -> u64 {
     let line = ledger.lines().rfind(|line| line.starts_with(name));
     let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     number.unwrap_or_default()

@@ -5,11 +5,13 @@ mod bridge;
 mod by_xdp;
 #[path = "../common/mod.rs"]
 mod common;
+mod flapping;
 mod functions;
 mod in_kernel;
 mod sending;
 mod space;
 mod steering;
+mod to_host;
 mod tunnels;
 
 use common::{root, workplace};

@@ -15,7 +15,7 @@ use crate::{cmd, delivery, group, metrics, output, plot, records, suppress};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
-use weir_capture::outlets::Outlets;
+use weir_capture::outlets::{OutletError, Outlets, is_host};
 use weir_capture::records::RecordReport;
 use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
@@ -267,6 +267,11 @@ fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Resu
     }
     let write = write.filter(|to| !KafkaTopic::is_meant(to));
     Outlets::check(&outlets, write).map_err(|e| usage(e.to_string()))?;
+    let host = Outlets::names(&outlets, write).find(|name| is_host(name));
+    if let Some(name) = host.filter(|_| !options.live.gives_to_host()) {
+        let name = name.to_owned();
+        return Err(usage(OutletError::HostWithoutKernel { name }.to_string()));
+    }
     let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));
     let shows_rows = (output::printed(program) > 0 || changes) && options.rows.out_dir.is_none();
     if shows_rows && (named || write == Some("-")) {

@@ -173,6 +173,9 @@ impl Run<'_> {
         };
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.report_outlets());
         outlets.by_dpdk(Box::new(move |device| senders.open(device)));
+        if self.options.live.gives_to_host() {
+            outlets.by_kernel();
+        }
         outlets.name_interfaces(&self.names);
         outlets.prompt(self.options.packet_buffered);
         outlets.stop_by(&self.stop);
