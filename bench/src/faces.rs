@@ -190,6 +190,7 @@ impl Lookers {
     }
 
     /// Starts whoever looks.
+    #[expect(clippy::disallowed_methods, reason = "who looks does so again after a while")]
     fn start<'scope>(self, scope: &'scope Scope<'scope, '_>, address: &str, all: &'scope Looking) {
         let ask = |path: &str, accept: &str| {
             format!(

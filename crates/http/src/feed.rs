@@ -3,7 +3,6 @@
 
 use crate::history::{FeedOutput, History, Unseen};
 use crate::limits::{KEPT_PER_SECOND, LEAVING, STREAM_BYTES_MAX, STREAMS_MAX};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,8 +68,10 @@ struct ClientBuffer {
 
 #[derive(Default)]
 struct Waiting {
-    lines: VecDeque<Box<[u8]>>,
+    blocks: Vec<Arc<[u8]>>,
     bytes: usize,
+    /// The client waits for more.
+    idle: bool,
     /// Rows that found no room since the last that did.
     lost: u64,
     ended: bool,
@@ -79,8 +80,8 @@ struct Waiting {
 /// What a client gets next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RowEvent {
-    /// Rows, a line of JSON each.
-    Rows(Vec<Box<[u8]>>),
+    /// Rows, a line of JSON each: blocks of lines, which all clients share.
+    Rows(Vec<Arc<[u8]>>),
     /// So many rows found no room.
     Lost(u64),
     /// None came for a while.
@@ -96,6 +97,11 @@ pub(crate) enum NoRows {
     Unknown,
     /// There are as many clients as may be.
     Full,
+}
+
+/// The rows of a block, a line each.
+pub(crate) fn rows(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    block.split(|b| *b == b'\n').filter(|line| !line.is_empty())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -227,8 +233,14 @@ impl RowFeed {
             let state = lock(&self.0.state);
             state.clients.iter().filter(|c| c.program == program).cloned().collect()
         };
+        let rows = rows(lines).count() as u64;
+        if clients.is_empty() || rows == 0 {
+            return;
+        }
+        // One copy for all, however many there are: the run waits for this.
+        let block = Arc::from(lines);
         for client in clients {
-            let lost = client.give(lines);
+            let lost = client.give(&block, rows);
             self.0.lost.fetch_add(lost, Ordering::Relaxed);
         }
     }
@@ -275,27 +287,35 @@ impl RowFeed {
 }
 
 impl ClientBuffer {
-    /// Adds rows as far as there is room; says how many found none.
-    fn give(&self, lines: &[u8]) -> u64 {
+    /// Adds a block of rows if there is room for all of it; says how many found none. A client
+    /// that has nothing takes a block of any size.
+    fn give(&self, block: &Arc<[u8]>, rows: u64) -> u64 {
         let mut waiting = lock(&self.waiting);
-        let mut lost = 0;
-        for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            // The report of a loss comes before the rows that follow it.
-            if waiting.lost > 0 || waiting.bytes + line.len() > STREAM_BYTES_MAX {
-                waiting.lost += 1;
-                lost += 1;
-                continue;
-            }
-            waiting.bytes += line.len();
-            waiting.lines.push_back(line.into());
+        let is_full = waiting.bytes + block.len() > STREAM_BYTES_MAX && !waiting.blocks.is_empty();
+        // The report of a loss comes before the rows that follow it.
+        let lost = if waiting.lost > 0 || is_full { rows } else { 0 };
+        waiting.lost += lost;
+        if lost == 0 {
+            waiting.bytes += block.len();
+            waiting.blocks.push(Arc::clone(block));
         }
-        self.came.notify_one();
+        self.wake(waiting);
         lost
     }
 
     fn end(&self) {
-        lock(&self.waiting).ended = true;
-        self.came.notify_one();
+        let mut waiting = lock(&self.waiting);
+        waiting.ended = true;
+        self.wake(waiting);
+    }
+
+    /// Wakes the client if it waits: each time is a call of the system.
+    fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
+        let idle = std::mem::take(&mut waiting.idle);
+        drop(waiting);
+        if idle {
+            self.came.notify_one();
+        }
     }
 }
 
@@ -309,12 +329,16 @@ impl RowStream {
     /// Waits at most this long for what comes next.
     pub(crate) fn next(&self, patience: Duration) -> RowEvent {
         let waiting = lock(&self.client.waiting);
-        let idle = |w: &mut Waiting| w.lines.is_empty() && w.lost == 0 && !w.ended;
+        let idle = |w: &mut Waiting| {
+            w.idle = w.blocks.is_empty() && w.lost == 0 && !w.ended;
+            w.idle
+        };
         let waited = self.client.came.wait_timeout_while(waiting, patience, idle);
         let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if !waiting.lines.is_empty() {
+        waiting.idle = false;
+        if !waiting.blocks.is_empty() {
             waiting.bytes = 0;
-            return RowEvent::Rows(std::mem::take(&mut waiting.lines).into());
+            return RowEvent::Rows(std::mem::take(&mut waiting.blocks));
         }
         match (std::mem::take(&mut waiting.lost), waiting.ended) {
             (0, true) => RowEvent::End,
@@ -386,8 +410,8 @@ mod tests {
         assert!(feed.follow().is_some() && feed.streams() == 0);
     }
 
-    fn rows(lines: &[&str]) -> RowEvent {
-        RowEvent::Rows(lines.iter().map(|line| line.as_bytes().into()).collect())
+    fn blocks(blocks: &[&str]) -> RowEvent {
+        RowEvent::Rows(blocks.iter().map(|block| block.as_bytes().into()).collect())
     }
 
     #[test]
@@ -399,11 +423,11 @@ mod tests {
         let (a, b) = (feed.subscribe("a").expect("runs"), feed.subscribe("b").expect("runs"));
         assert!(feed.is_wanted("a") && !feed.is_wanted("c"));
         feed.publish("a", b"{1}\n{2}\n");
-        assert_eq!(a.next(NOW), rows(&["{1}", "{2}"]));
+        assert_eq!(a.next(NOW), blocks(&["{1}\n{2}\n"]));
         assert_eq!((a.next(NOW), b.next(NOW)), (RowEvent::Quiet, RowEvent::Quiet));
         feed.publish("b", b"{3}\n");
         open(&feed, &["a"]);
-        assert_eq!(b.next(NOW), rows(&["{3}"]));
+        assert_eq!(b.next(NOW), blocks(&["{3}\n"]));
         assert_eq!((a.next(NOW), b.next(NOW)), (RowEvent::Quiet, RowEvent::End));
         open(&feed, &[]);
         assert_eq!(a.next(NOW), RowEvent::End);
@@ -416,7 +440,7 @@ mod tests {
         let feed = RowFeed::default();
         open(&feed, &["a"]);
         let client = feed.subscribe("a").expect("runs");
-        let line = [vec![b'x'; STREAM_BYTES_MAX / 2], vec![b'\n']].concat();
+        let line = [vec![b'x'; STREAM_BYTES_MAX / 2 - 1], vec![b'\n']].concat();
         (0..5).for_each(|_| feed.publish("a", &line));
         feed.publish("a", b"{}\n");
         assert_eq!(feed.lost(), 4);
@@ -426,8 +450,17 @@ mod tests {
         feed.publish("a", b"{}\n");
         assert_eq!(client.next(NOW), RowEvent::Lost(5));
         feed.publish("a", b"{}\n");
-        assert_eq!(client.next(NOW), rows(&["{}"]));
-        assert_eq!(feed.lost(), 5);
+        assert_eq!(client.next(NOW), blocks(&["{}\n"]));
+        // A block goes as a whole, or not at all; who has nothing takes one of any size.
+        let all = b"{}\n".repeat(STREAM_BYTES_MAX / 2);
+        (0..2).for_each(|_| feed.publish("a", &all));
+        let RowEvent::Rows(taken) = client.next(NOW) else { panic!("no rows") };
+        assert_eq!((taken.len(), taken[0].len()), (1, all.len()));
+        let rows = STREAM_BYTES_MAX as u64 / 2;
+        assert_eq!((client.next(NOW), client.next(NOW)), (RowEvent::Lost(rows), RowEvent::Quiet));
+        feed.publish("a", b"");
+        assert_eq!(client.next(NOW), RowEvent::Quiet);
+        assert_eq!(feed.lost(), 5 + rows);
     }
 
     #[test]

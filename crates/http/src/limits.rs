@@ -26,7 +26,11 @@ pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(5);
 /// Clients that get rows at a time; the others are for requests.
 pub(crate) const STREAMS_MAX: usize = 64;
 
-/// Bytes of rows that wait for a client.
+/// How nice threads are that answer clients (setpriority(2)): beside a thread of usual priority,
+/// one has a seventieth of its time.
+pub(crate) const NICE: i32 = 19;
+
+/// Bytes of rows that wait for a client, unless one block of rows is larger.
 pub(crate) const STREAM_BYTES_MAX: usize = 1 << 20;
 
 /// How long a client of rows may take to accept those that were sent.

@@ -1,7 +1,7 @@
 //! The socket that clients connect to.
 
 use crate::guard::Guard;
-use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, REQUESTS_MAX, REQUESTS_PER_SECOND};
+use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, NICE, REQUESTS_MAX, REQUESTS_PER_SECOND};
 use crate::pages::Pages;
 use crate::request::{HttpRequest, Refused, read_request};
 use crate::response::{Response, Status};
@@ -84,11 +84,19 @@ impl HttpSocket {
             bytes: REQUESTS_MAX,
         };
         let answers = HttpService { guard, pages, rate: Mutex::default() };
-        thread::Builder::new()
-            .name("http".to_owned())
-            .spawn(move || serve(&listener, answers, bounds))?;
+        thread::Builder::new().name("http".to_owned()).spawn(move || {
+            let_packets_go_first();
+            serve(&listener, answers, bounds);
+        })?;
         Ok(())
     }
+}
+
+/// Lowers the priority of this thread, and of those that it starts: many clients may want as much
+/// time as there is, and packets must not wait for them. Where the system refuses, nothing else
+/// changes.
+fn let_packets_go_first() {
+    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 /// Answers requests.

@@ -1,11 +1,12 @@
 //! Rows as a stream that lasts: server-sent events, or lines of JSON.
 
 use crate::api::error;
-use crate::feed::{NoRows, RowEvent, RowFeed};
+use crate::feed::{NoRows, RowEvent, RowFeed, rows};
 use crate::limits::{LOOK, LOOKS_PER_SIGN, STREAM_PATIENCE, STREAMS_MAX};
 use crate::request::HttpRequest;
 use crate::response::{Status, stream_head};
 use std::io::{self, Write};
+use std::sync::Arc;
 use weir_control::Taker;
 
 /// The form of a stream.
@@ -69,6 +70,11 @@ pub(crate) fn send_rows(
     }
 }
 
+/// The lines of blocks of rows.
+fn lines(blocks: &[Arc<[u8]>]) -> impl Iterator<Item = &[u8]> {
+    blocks.iter().flat_map(|block| rows(block))
+}
+
 impl StreamForm {
     fn content_type(self) -> &'static str {
         match self {
@@ -79,7 +85,7 @@ impl StreamForm {
 
     fn write(self, event: &RowEvent, to: &mut (impl Write + ?Sized)) -> io::Result<()> {
         match (self, event) {
-            (StreamForm::Events, RowEvent::Rows(lines)) => lines.iter().try_for_each(|line| {
+            (StreamForm::Events, RowEvent::Rows(all)) => lines(all).try_for_each(|line| {
                 to.write_all(b"data: ")?;
                 to.write_all(line)?;
                 to.write_all(b"\n\n")
@@ -90,7 +96,7 @@ impl StreamForm {
             // A comment: nothing for the client but that the connection lasts.
             (StreamForm::Events, RowEvent::Quiet) => to.write_all(b":\n\n"),
             (StreamForm::Events, RowEvent::End) => to.write_all(b"event: end\ndata: {}\n\n"),
-            (StreamForm::Lines, RowEvent::Rows(lines)) => lines.iter().try_for_each(|line| {
+            (StreamForm::Lines, RowEvent::Rows(all)) => lines(all).try_for_each(|line| {
                 to.write_all(line)?;
                 to.write_all(b"\n")
             }),
