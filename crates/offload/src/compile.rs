@@ -3,7 +3,7 @@
 use crate::act::{ActAll, ActEnds};
 use crate::count::{CountAll, CountEnds};
 use crate::emit::{Emit, TooDeep, Ways};
-use crate::frame::{Access, CONTEXT, FACTS, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, get};
+use crate::frame::{Access, CONTEXT, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, get, if_fact};
 use crate::options::{NO_OUTLETS, NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
 use crate::prefix::{Pipeline, asks_for_losses, pipelines};
 use crate::program::{ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
@@ -34,11 +34,11 @@ pub fn compile(
     let outlets = (outlets, options.interface);
     let pipelines = pipelines(plan, tables.ok_or(options.without_groups), outlets)?;
     let whole = why_whole(plan);
-    let mut program = Program::new(*options, whole.is_none());
-    program.refuse();
-    program.walk();
-    let actions = program.decide(&pipelines)?;
-    program.verdicts();
+    // Of what the walk could tell, the program notes only what it asks for: the verifier then has
+    // fewer kinds of frames to tell apart. So it is written twice.
+    let (draft, _) = Program::write(*options, whole.is_none(), Facts::ALL, &pipelines)?;
+    let asked = draft.w.asked();
+    let (program, actions) = Program::write(*options, whole.is_none(), asked, &pipelines)?;
     let code = program.w.finish().map_err(|e| NotOffloaded::TooLong(e.to_string()))?;
     let counting = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref());
     let tables: Vec<Table> = counting.map(|counting| counting.table.clone()).collect();
@@ -111,6 +111,21 @@ struct Ends {
 }
 
 impl<'a> Program<'a> {
+    /// The program whose walk notes these facts.
+    fn write(
+        options: OffloadOptions<'a>,
+        trims: bool,
+        facts: Facts,
+        pipelines: &[Pipeline],
+    ) -> Result<(Program<'a>, Option<Actions>), NotOffloaded> {
+        let mut program = Program::new(options, trims);
+        program.refuse();
+        program.walk(facts);
+        let actions = program.decide(pipelines)?;
+        program.verdicts();
+        Ok((program, actions))
+    }
+
     fn new(options: OffloadOptions<'a>, trims: bool) -> Program<'a> {
         let mut w = Writer::new();
         let ends = Ends {
@@ -153,8 +168,9 @@ impl<'a> Program<'a> {
         }
     }
 
-    fn walk(&mut self) {
+    fn walk(&mut self, facts: Facts) {
         let rules = Rules {
+            facts,
             inner: self.options.headers == Headers::Inner,
             fragments: self.options.fragments,
         };
@@ -272,7 +288,7 @@ impl<'a> Program<'a> {
         w.mov(R0, most);
         if up == Up::Headers && self.trims {
             let (ip, all) = (w.label("ip_headers"), w.label("all_bytes"));
-            w.jump_if(Cond::Set, FACTS, Facts::IPV4.and(Facts::IPV6).0, ip);
+            if_fact(w, Facts::IPV4.and(Facts::IPV6), ip);
             w.jump(all);
             w.bind(ip);
             get(w, R1, Slot::L3);

@@ -6,7 +6,7 @@
 mod sample;
 mod steer;
 
-use crate::frame::{Access, FACTS, Facts, SPILL, SPILLS};
+use crate::frame::{Access, Facts, SPILL, SPILLS, if_fact};
 use crate::read::{read_addr, read_num};
 use crate::value::{Addr, Cmp, Num, NumKind, NumOp, Test};
 use crate::writer::{Place, Writer};
@@ -81,7 +81,7 @@ impl<'a> Emit<'a> {
             }),
             Test::Fact(fact) => {
                 if *fact != Facts::NONE {
-                    self.w.jump_if(Cond::Set, FACTS, fact.0, ways.yes);
+                    if_fact(self.w, *fact, ways.yes);
                 }
                 self.w.jump(ways.no);
             }

@@ -6,7 +6,7 @@
 
 use crate::program::Hook;
 use crate::writer::{Place, Writer};
-use weir_ebpf::{Alu, Cond, Helper, Reg, Reg::*, Size};
+use weir_ebpf::{Alu, Cond, Helper, Operand, Reg, Reg::*, Size};
 
 /// The context of the program.
 pub(crate) const CONTEXT: Reg = R6;
@@ -38,9 +38,23 @@ impl Facts {
     /// The EtherType says what the payload is.
     pub(crate) const TYPED: Facts = Facts(1 << 11);
 
+    /// All of them.
+    pub(crate) const ALL: Facts = Facts((1 << 12) - 1);
+
     pub(crate) const fn and(self, other: Facts) -> Facts {
         Facts(self.0 | other.0)
     }
+
+    /// Those that are among the others, too.
+    pub(crate) const fn among(self, others: Facts) -> Facts {
+        Facts(self.0 & others.0)
+    }
+}
+
+/// Goes on at `place` where any of these facts holds, and notes that the program asks for them.
+pub(crate) fn if_fact(w: &mut Writer, facts: Facts, place: Place) {
+    w.asks(facts);
+    w.jump_if(Cond::Set, FACTS, facts.0, place);
 }
 
 /// A number of 64 bits on the stack.
@@ -164,7 +178,8 @@ impl Access {
     }
 
     /// Says that the network header, or a tag before it, starts `at` bytes into the frame.
-    pub(crate) fn network_at(self, w: &mut Writer, at: i32) {
+    pub(crate) fn network_at(self, w: &mut Writer, at: impl Into<Operand>) {
+        let at = at.into();
         set(w, Slot::L3, at);
         if self.is_direct() {
             w.load(Size::DW, L3, R10, Slot::Data as i16).alu(Alu::Add, L3, at);
@@ -244,6 +259,6 @@ pub(crate) fn get(w: &mut Writer, dst: Reg, slot: Slot) {
 }
 
 /// Sets a number on the stack.
-pub(crate) fn set(w: &mut Writer, slot: Slot, src: impl Into<weir_ebpf::Operand>) {
+pub(crate) fn set(w: &mut Writer, slot: Slot, src: impl Into<Operand>) {
     w.store(Size::DW, R10, slot as i16, src);
 }

@@ -1,6 +1,6 @@
 //! Reading fields, as instructions.
 
-use crate::frame::{Access, FACTS, Facts, Header, Slot, get};
+use crate::frame::{Access, FACTS, Facts, Header, Slot, get, if_fact};
 use crate::value::{AddrRead, End, From, HeaderBits, NumRead};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Reg, Reg::*};
@@ -16,7 +16,7 @@ pub(crate) fn read_num(w: &mut Writer, access: Access, read: &NumRead, absent: P
         From::Bits(bits) => header_bits(w, access, bits),
         From::ByVersion(four, six) => {
             let (other, end) = (w.label("version6"), w.label("end_version"));
-            w.jump_if(Cond::Set, FACTS, Facts::IPV6.0, other);
+            if_fact(w, Facts::IPV6, other);
             header_bits(w, access, four);
             w.jump(end);
             w.bind(other);
@@ -25,6 +25,7 @@ pub(crate) fn read_num(w: &mut Writer, access: Access, read: &NumRead, absent: P
             w.bind(end);
         }
         From::Version => {
+            w.asks(Facts::IPV6);
             w.mov(R0, FACTS).alu(Alu::And, R0, Facts::IPV6.0).alu(Alu::Add, R0, 4);
         }
         From::Slot { slot, shift, mask } => {
@@ -66,7 +67,7 @@ pub(crate) fn read_num(w: &mut Writer, access: Access, read: &NumRead, absent: P
             w.bind(done);
         }
         From::TcpPayload => {
-            w.jump_if(Cond::Set, FACTS, Facts::FRAGMENT.0, absent);
+            if_fact(w, Facts::FRAGMENT, absent);
             access.read(w, R1, Header::Transport, tcp::DATA_OFFSET as i16, 1);
             w.alu(Alu::Rsh, R1, 4).alu(Alu::Lsh, R1, 2);
             get(w, R0, Slot::IpLen);
@@ -94,7 +95,7 @@ fn needs(w: &mut Writer, facts: Facts, absent: Place) {
         return;
     }
     let there = w.label("there");
-    w.jump_if(Cond::Set, FACTS, facts.0, there);
+    if_fact(w, facts, there);
     w.jump(absent);
     w.bind(there);
 }
@@ -124,7 +125,7 @@ pub(crate) fn read_addr(w: &mut Writer, access: Access, read: AddrRead, absent: 
         AddrRead::Source | AddrRead::Destination => {
             let (six, end) = (w.label("address6"), w.label("end_address"));
             needs(w, Facts::IPV4.and(Facts::IPV6), absent);
-            w.jump_if(Cond::Set, FACTS, Facts::IPV6.0, six);
+            if_fact(w, Facts::IPV6, six);
             let source = read == AddrRead::Source;
             let pick = |a, b| if source { a } else { b };
             address4(w, access, pick(ipv4::SOURCE, ipv4::DESTINATION), [R0, R1]);
@@ -179,7 +180,7 @@ fn address6(w: &mut Writer, access: Access, at: usize, [high, low]: [Reg; 2]) {
 /// `R0` and `R1 =` the source, `R2` and `R3 =` the destination of an IP packet.
 fn both_addresses(w: &mut Writer, access: Access) {
     let (six, end) = (w.label("addresses6"), w.label("end_addresses"));
-    w.jump_if(Cond::Set, FACTS, Facts::IPV6.0, six);
+    if_fact(w, Facts::IPV6, six);
     address4(w, access, ipv4::SOURCE, [R0, R1]);
     address4(w, access, ipv4::DESTINATION, [R2, R3]);
     w.jump(end);
@@ -198,7 +199,7 @@ fn direction(w: &mut Writer, access: Access, forward: Place, backward: Place) {
     w.jump_if(Cond::Lt, R1, R3, forward).jump_if(Cond::Gt, R1, R3, backward);
     // Without ports, the ends are their addresses.
     let ports = w.label("compare_ports");
-    w.jump_if(Cond::Set, FACTS, Facts::PORTS.0, ports);
+    if_fact(w, Facts::PORTS, ports);
     w.jump(forward);
     w.bind(ports);
     access.read(w, R4, Header::Transport, 0, 2);

@@ -43,6 +43,13 @@ const EXTENSIONS_MAX: usize = 6;
 /// More than all of them can be long with the header before them, as a mask of bits.
 const EXTENSIONS_MASK: i32 = (1 << 14) - 1;
 
+/// How far the bit of more fragments in IPv4 is above that of [`Facts::FRAGMENT`].
+const FRAGMENT_SHIFT: i32 = (ipv4::MORE_FRAGMENTS as i32).trailing_zeros() as i32
+    - Facts::FRAGMENT.0.trailing_zeros() as i32;
+
+/// No network header starts later, as a mask of bits.
+const L3_MASK: i32 = (1 << 5) - 1;
+
 /// Of the word of a fragment header: its offset in bytes, and whether more fragments follow.
 const FRAGMENT_OFFSET: i32 = 0xfff8;
 const MORE_FRAGMENTS: i32 = 1;
@@ -53,10 +60,22 @@ const PORTS_ONLY: [i32; 3] = [33, 132, 136];
 /// What of walking depends on the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
+    /// What is noted of frames.
+    pub(crate) facts: Facts,
     /// Packets in tunnels are looked for: frames that may be such are unclear.
     pub(crate) inner: bool,
     /// Fragments are put in relation to each other: they are unclear.
     pub(crate) fragments: bool,
+}
+
+impl Rules {
+    /// Notes facts, as far as the program asks for them or the walk itself does.
+    fn note(self, w: &mut Writer, facts: Facts) {
+        let facts = facts.among(self.facts.and(Facts::FRAGMENT));
+        if facts != Facts::NONE {
+            w.alu(Alu::Or, FACTS, facts.0);
+        }
+    }
 }
 
 /// Writes the walk.
@@ -108,6 +127,9 @@ impl Walk<'_> {
         w.mov(FACTS, Facts::NONE.0);
         get(w, R0, Slot::DataLen);
         set(w, Slot::Tags, 0);
+        // Some number in place of tags that the frame lacks, which nothing reads.
+        set(w, Slot::OuterTag, R0);
+        set(w, Slot::InnerTag, R0);
         if self.access.hook == Hook::Xdp {
             set(w, Slot::Len, R0);
         } else {
@@ -146,7 +168,7 @@ impl Walk<'_> {
         w.load(Size::W, R1, CONTEXT, SKB_VLAN_TCI);
         set(w, Slot::OuterTag, R1);
         set(w, Slot::Tags, 1);
-        w.alu(Alu::Or, FACTS, Facts::VLAN.0);
+        self.rules.note(w, Facts::VLAN);
     }
 
     /// A tag in the frame; the type after it is left in `R3`.
@@ -163,14 +185,28 @@ impl Walk<'_> {
         w.bind(second);
         set(w, Slot::InnerTag, R2);
         set(w, Slot::Tags, 2);
-        w.alu(Alu::Or, FACTS, Facts::QINQ.0);
+        self.rules.note(w, Facts::QINQ);
         w.jump(noted);
         w.bind(first);
         set(w, Slot::OuterTag, R2);
         set(w, Slot::Tags, 1);
-        w.alu(Alu::Or, FACTS, Facts::VLAN.0);
+        self.rules.note(w, Facts::VLAN);
         w.bind(noted);
         self.access.network_at(w, at + vlan::TAG_LEN as i32);
+    }
+
+    /// Has the verifier forget how many tags there are: it then follows what comes after only once.
+    /// It knows nothing of `R3` but its bits, so it does not know what remains when that is added
+    /// and taken off again. Uses `R0`.
+    fn forget_tags(&mut self) {
+        let w = &mut *self.w;
+        let tags = Facts::VLAN.and(Facts::QINQ).among(self.rules.facts);
+        if tags != Facts::NONE {
+            w.alu(Alu::Add, FACTS, R3).alu(Alu::Sub, FACTS, R3).alu(Alu::And, FACTS, tags.0);
+        }
+        get(w, R0, Slot::L3);
+        w.alu(Alu::Add, R0, R3).alu(Alu::Sub, R0, R3).alu(Alu::And, R0, L3_MASK);
+        self.access.network_at(w, R0);
     }
 
     /// What the type in `R3` announces.
@@ -181,8 +217,9 @@ impl Walk<'_> {
         w.jump_if(Cond::Ge, R3, i32::from(ethernet::TYPE_MIN), typed);
         self.llc(parts);
         self.w.bind(typed);
+        self.forget_tags();
         let w = &mut *self.w;
-        w.alu(Alu::Or, FACTS, Facts::TYPED.0);
+        self.rules.note(w, Facts::TYPED);
         w.jump_if(Cond::Eq, R3, i32::from(ethernet::IPV4), parts.ipv4);
         w.jump_if(Cond::Eq, R3, i32::from(ethernet::IPV6), parts.ipv6);
         let arp = w.label("arp");
@@ -195,7 +232,7 @@ impl Walk<'_> {
         let w = &mut *self.w;
         let expected = arp::IPV4_OVER_ETHERNET.iter().fold(0, |n, &b| n << 8 | i64::from(b));
         w.constant(R2, expected).jump_if(Cond::Ne, R1, R2, self.unclear);
-        w.alu(Alu::Or, FACTS, Facts::ARP.0);
+        self.rules.note(w, Facts::ARP);
         w.jump(parts.done);
     }
 
@@ -239,21 +276,23 @@ impl Walk<'_> {
         self.ends_within(R2);
         self.access.read(self.w, R3, Header::Network, ipv4::PROTOCOL as i16, 1);
         self.access.read(self.w, R2, Header::Network, ipv4::FRAGMENT as i16, 2);
-        let (first, whole) = (self.w.label("first_fragment"), self.w.label("no_later_fragment"));
+        let first = self.w.label("first_fragment");
         let w = &mut *self.w;
-        w.alu(Alu::Or, FACTS, Facts::IPV4.0);
-        set(w, Slot::Proto, R3);
+        self.rules.note(w, Facts::IPV4);
+        self.set_proto();
+        let w = &mut *self.w;
         w.mov(R1, R2).alu(Alu::And, R1, i32::from(ipv4::OFFSET_BITS));
         w.jump_if(Cond::Eq, R1, 0, first);
-        w.alu(Alu::Or, FACTS, Facts::FRAGMENT.0);
+        self.rules.note(w, Facts::FRAGMENT);
         w.jump(if self.rules.fragments { self.unclear } else { parts.done });
         w.bind(first);
-        w.alu(Alu::And, R2, i32::from(ipv4::MORE_FRAGMENTS)).jump_if(Cond::Eq, R2, 0, whole);
-        w.alu(Alu::Or, FACTS, Facts::FRAGMENT.0);
+        w.alu(Alu::And, R2, i32::from(ipv4::MORE_FRAGMENTS));
         if self.rules.fragments {
-            w.jump(self.unclear);
+            w.jump_if(Cond::Ne, R2, 0, self.unclear);
+        } else {
+            // Without a jump the verifier has one way to follow.
+            w.alu(Alu::Rsh, R2, FRAGMENT_SHIFT).alu(Alu::Or, FACTS, R2);
         }
-        w.bind(whole);
         w.jump_if(Cond::Eq, R3, i32::from(ipv6::AUTHENTICATION), self.unclear);
         w.jump(parts.transport);
     }
@@ -270,7 +309,7 @@ impl Walk<'_> {
         self.ends_within(R2);
         self.access.read(self.w, R3, Header::Network, ipv6::NEXT_HEADER as i16, 1);
         let w = &mut *self.w;
-        w.alu(Alu::Or, FACTS, Facts::IPV6.0);
+        self.rules.note(w, Facts::IPV6);
         set(w, Slot::IpHeader, ipv6::HEADER_LEN as i32);
         self.extensions(parts);
     }
@@ -290,10 +329,7 @@ impl Walk<'_> {
             }
             self.w.jump_if(Cond::Eq, R3, i32::from(ipv6::FRAGMENT), next);
             self.w.jump_if(Cond::Eq, R3, i32::from(ipv6::AUTHENTICATION), self.unclear);
-            if depth == 0 {
-                set(self.w, Slot::Proto, R3);
-            }
-            self.w.jump(if depth == 0 { parts.transport } else { stepped });
+            self.w.jump(stepped);
             if depth == EXTENSIONS_MAX {
                 break;
             }
@@ -305,11 +341,13 @@ impl Walk<'_> {
             self.fragment(later);
             self.w.bind(after);
         }
-        for (place, to) in [(stepped, parts.transport), (later, parts.done)] {
-            self.w.bind(place);
-            set(self.w, Slot::Proto, R3);
-            self.w.jump(to);
-        }
+        self.w.bind(stepped);
+        self.forget_extensions();
+        self.set_proto();
+        self.w.jump(parts.transport);
+        self.w.bind(later);
+        self.set_proto();
+        self.w.jump(parts.done);
     }
 
     /// Steps over an extension header; the protocol after it is left in `R3`.
@@ -342,10 +380,26 @@ impl Walk<'_> {
         if self.rules.fragments {
             w.jump(self.unclear);
         } else {
-            w.alu(Alu::Or, FACTS, Facts::FRAGMENT.0);
+            self.rules.note(w, Facts::FRAGMENT);
             w.jump_if(Cond::Set, R2, FRAGMENT_OFFSET, later);
         }
         w.bind(whole);
+    }
+
+    /// Notes the protocol in `R3`, apart from what is found out of it later.
+    fn set_proto(&mut self) {
+        self.w.mov(R1, R3).alu(Alu::And, R1, 0xff);
+        set(self.w, Slot::Proto, R1);
+    }
+
+    /// Has the verifier forget what was stepped over, as [`Walk::forget_tags`]. Uses `R0` and `R1`.
+    fn forget_extensions(&mut self) {
+        let w = &mut *self.w;
+        w.mov(R0, FACTS).alu(Alu::Add, R0, R3).alu(Alu::Sub, R0, R3);
+        w.alu(Alu::And, R0, Facts::FRAGMENT.0).alu(Alu::Or, FACTS, R0);
+        get(w, R0, Slot::IpHeader);
+        w.alu(Alu::Add, R0, R3).alu(Alu::Sub, R0, R3).alu(Alu::And, R0, EXTENSIONS_MASK);
+        set(w, Slot::IpHeader, R0);
     }
 
     /// Sets the header length to `R0`. Has the verifier forget all but the bits that it has, by
@@ -388,7 +442,7 @@ impl Walk<'_> {
             self.w.bind(label);
             self.room_for(len as i32);
             self.access.fetch_transport(self.w, len as i32, self.unclear);
-            self.w.alu(Alu::Or, FACTS, fact.0);
+            self.rules.note(self.w, fact);
             self.w.jump(parts.done);
         }
     }
@@ -411,7 +465,7 @@ impl Walk<'_> {
         get(w, R0, Slot::IpHeader);
         get(w, R2, Slot::IpLen);
         w.alu(Alu::Add, R1, R0).jump_if(Cond::Gt, R1, R2, self.unclear);
-        w.alu(Alu::Or, FACTS, Facts::PORTS.and(Facts::TCP).0);
+        self.rules.note(w, Facts::PORTS.and(Facts::TCP));
         w.jump(parts.done);
     }
 
@@ -436,7 +490,7 @@ impl Walk<'_> {
         get(w, R2, Slot::IpLen);
         w.alu(Alu::Add, R1, R0).jump_if(Cond::Gt, R1, R2, self.unclear);
         w.bind(sound);
-        w.alu(Alu::Or, FACTS, Facts::PORTS.and(Facts::UDP).0);
+        self.rules.note(w, Facts::PORTS.and(Facts::UDP));
         w.jump(parts.done);
     }
 }

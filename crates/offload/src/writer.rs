@@ -1,6 +1,7 @@
 //! Writing code in pieces that end in jumps: what would never run is left out, which the kernel's
 //! verifier demands, and so are jumps to the next instruction.
 
+use crate::frame::Facts;
 use std::collections::BTreeSet;
 use weir_ebpf::{
     Alu, AssembleError, Assembler, Bits, Code, Cond, EbpfInstruction, Endianness, Helper, Label,
@@ -22,6 +23,8 @@ pub(crate) struct Writer {
     runs: bool,
     /// A jump that ends the code so far, and is not written yet.
     pending: Option<Place>,
+    /// What the program asks of frames.
+    asked: Facts,
 }
 
 impl Writer {
@@ -32,7 +35,20 @@ impl Writer {
             reached: BTreeSet::new(),
             runs: true,
             pending: None,
+            asked: Facts::NONE,
         }
+    }
+
+    /// Notes that the program asks whether any of these facts holds.
+    pub(crate) fn asks(&mut self, facts: Facts) {
+        if self.runs {
+            self.asked = self.asked.and(facts);
+        }
+    }
+
+    /// What the program asks of frames so far.
+    pub(crate) fn asked(&self) -> Facts {
+        self.asked
     }
 
     /// Makes a label; the name is for listings.

@@ -4,6 +4,9 @@ use crate::common;
 use std::path::Path;
 use weir_offload::{Hook, KernelOutlet, OffloadOptions, OutletPlace, compile};
 
+/// The most instructions that the verifier may follow for a query of the library.
+const VERIFIED_MAX: u32 = 10_000;
+
 /// The first line of the table.
 const HEAD: &str = "| query | in the kernel | workers go on because |\n|---|---|---|\n";
 
@@ -52,4 +55,22 @@ fn row(path: &str, text: &str) -> String {
     };
     let why = if why.is_empty() { "–".to_owned() } else { why.replace('|', "\\|") };
     format!("| `{name}` | {what} | {why} |\n")
+}
+
+/// The verifier's time goes with the instructions that it follows. It follows the ways through a
+/// program once for each kind of headers that the program tells apart.
+#[test]
+fn the_verifier_follows_few_ways_through_the_program_of_a_query() {
+    if !common::may("the_verifier_follows_few_ways_through_the_program_of_a_query") {
+        return;
+    }
+    let mut most = (0, String::new());
+    for hook in [Hook::Socket, Hook::Tcx, Hook::Xdp] {
+        for (path, text) in common::queries() {
+            let Ok(kernel) = common::counting_kernel(&text, hook) else { continue };
+            let verified = kernel.loaded.told().expect("it was loaded").verified;
+            most = most.max((verified, format!("{path} at {hook}")));
+        }
+    }
+    assert!(most.0 > 0 && most.0 <= VERIFIED_MAX, "{most:?}");
 }
