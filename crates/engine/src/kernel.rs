@@ -7,11 +7,15 @@
 //! watermark passes its end: the machine level asks for it, and later frames count for later
 //! windows.
 //!
+//! It may run a `scan`, too, in front of what hands packets out. Each key's states are held by one
+//! level: a frame that goes up takes those of its key along, so workers ask for them first.
+//!
 //! Frames that the kernel finished came over the wire, too: `completeness()` compares what was lost
 //! with all that came.
 
 use crate::counters::Ends;
 use std::fmt;
+use std::sync::Arc;
 use weir_plan::physical::PipelineId;
 
 /// Where groups of the kernel come from.
@@ -37,6 +41,29 @@ pub trait KernelFeed: Send + Sync + fmt::Debug {
 
     /// Adds what the kernel dropped and handed out so far.
     fn count_ends(&self, _ends: &mut Ends) {}
+
+    /// The states that the kernel holds of a `scan`: of the stage at this position of a pipeline
+    /// over packets. `None`: it runs none there.
+    fn states(&self, _pipeline: PipelineId, _stage: usize) -> Option<Arc<dyn KernelStates>> {
+        None
+    }
+}
+
+/// States of a `scan` that the kernel holds.
+pub trait KernelStates: Send + Sync + fmt::Debug {
+    /// Says that a worker holds the states of a key from now on, of which it has a row with this
+    /// time at hand; returns the states, if the kernel held them. The parts of the key are as in
+    /// [`KernelGroups::keys`].
+    fn take(&self, key: &[Option<u128>], now: i64) -> Option<KernelState>;
+}
+
+/// What the kernel held of a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelState {
+    /// The largest time of its frames, in nanoseconds since 1970.
+    pub last: i64,
+    /// Its states, in the order of the stage: numbers as their bits, truths as 0 and 1.
+    pub states: Vec<u64>,
 }
 
 /// Groups of one window that the kernel made. Keys may come several times.

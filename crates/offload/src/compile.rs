@@ -1,12 +1,16 @@
 //! From a plan to the program of its kernel level.
 
 use crate::act::{ActAll, ActEnds};
-use crate::count::{CountAll, CountEnds};
+use crate::count::{CONTROL_MAP, CountAll, CountEnds};
 use crate::emit::{Emit, TooDeep, Ways};
-use crate::frame::{Access, CONTEXT, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, get, if_fact};
+use crate::frame::{
+    Access, CONTEXT, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, WANTED, get, if_fact,
+};
 use crate::options::{NO_OUTLETS, NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-use crate::prefix::{Pipeline, asks_for_losses, pipelines};
+use crate::prefix::{Pipeline, Step, asks_for_losses, pipelines};
 use crate::program::{ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
+use crate::scan::{ScanAll, ScanEnds};
+use crate::states::StateTable;
 use crate::table::{Control, Table, TableOptions};
 use crate::trim::{TRANSPORT_KEPT, why_whole};
 use crate::walk::{Rules, Walk};
@@ -42,10 +46,13 @@ pub fn compile(
     let code = program.w.finish().map_err(|e| NotOffloaded::TooLong(e.to_string()))?;
     let counting = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref());
     let tables: Vec<Table> = counting.map(|counting| counting.table.clone()).collect();
+    let scans = pipelines.iter().flat_map(Pipeline::scans);
+    let states: Vec<StateTable> = scans.map(|scanning| scanning.table.clone()).collect();
     let mut maps = vec![memory("frames", cpus as usize * FrameCount::WORDS)];
-    if !tables.is_empty() {
+    if !tables.is_empty() || !states.is_empty() {
         maps.push(memory("control", Control { tables: tables.len() }.words()));
         maps.extend(tables.iter().map(|table| memory("groups", table.words())));
+        maps.extend(states.iter().map(|table| memory("states", table.words())));
     }
     maps.extend(actions.iter().map(|actions| memory("actions", actions.memory.words())));
     Ok(KernelProgram {
@@ -53,6 +60,7 @@ pub fn compile(
         code,
         maps,
         tables,
+        states,
         actions,
         asks_for_losses: asks_for_losses(plan),
         whole,
@@ -122,7 +130,6 @@ impl<'a> Program<'a> {
         program.refuse();
         program.walk(facts);
         let actions = program.decide(pipelines)?;
-        program.verdicts();
         Ok((program, actions))
     }
 
@@ -187,45 +194,103 @@ impl<'a> Program<'a> {
         let outlets = self.options.outlets.unwrap_or_default();
         let memory =
             ActionMemory { outlets: outlets.len(), cpus: self.options.cpus.max(1) as usize };
-        let tables = count.all.len() as i32;
-        let map = if tables == 0 { 1 } else { 2 + tables };
+        let tables = count.all.len();
+        let scan = ScanAll {
+            all: pipelines.iter().flat_map(Pipeline::scans).collect(),
+            access: self.access,
+            map: CONTROL_MAP + 1 + tables as i32,
+            control: (CONTROL_MAP, Control { tables }),
+        };
+        let shared = tables + scan.all.len();
+        let map = if shared == 0 { CONTROL_MAP } else { CONTROL_MAP + 1 + shared as i32 };
         let act = ActAll { outlets, access: self.access, memory, map, pipelines: acting };
         count.begin(&mut self.w);
         act.begin(&mut self.w);
+        scan.begin(&mut self.w);
         let (mut counts, mut acts) = (0, 0);
         for pipeline in pipelines {
             let next = self.w.label("next");
+            let up = self.up(&scan);
             let id = pipeline.prefix.pipeline;
-            self.tests(pipeline, next).map_err(|_| too_deep(id))?;
+            self.steps(pipeline, &scan, (next, up)).map_err(|_| too_deep(id))?;
             if let Some(acting) = &pipeline.acting {
-                let ends = ActEnds { next, up: self.ends.wanted };
+                let ends = ActEnds { next, up: up.wanted };
                 act.decide(&mut self.w, acts, acting, ends).map_err(|_| too_deep(id))?;
                 acts += 1;
             } else if pipeline.counting.is_some() {
                 count.note(&mut self.w, counts);
                 counts += 1;
             } else {
-                self.w.jump(self.ends.wanted);
+                self.w.jump(up.wanted);
             }
+            self.note_up(up, next, &scan);
             self.w.bind(next);
         }
-        self.finish_frame(&count, &act)?;
+        if !scan.all.is_empty() {
+            self.w.load(Size::DW, R0, R10, WANTED);
+            self.w.jump_if(Cond::Eq, R0, ROOM_LACKS, self.ends.full);
+            self.w.jump_if(Cond::Ne, R0, 0, self.ends.wanted);
+        }
+        self.finish_frame(&count, &act, &scan)?;
+        self.verdicts(&scan);
         Ok((acting > 0).then(|| Actions { outlets: outlets.to_vec(), memory }))
     }
 
-    /// Goes on at `next` unless all tests of a pipeline hold.
-    fn tests(&mut self, pipeline: &Pipeline, next: Place) -> Result<(), TooDeep> {
-        for test in &pipeline.tests {
-            let passes = self.w.label("passes");
-            let ways = Ways { yes: passes, no: next, absent: next };
-            Emit::new(&mut self.w, self.access).condition(test, ways)?;
-            self.w.bind(passes);
+    /// Where a pipeline goes on that wants to see the frame: at the end, unless `scan`s of others are
+    /// to hand their states up, too.
+    fn up(&mut self, scan: &ScanAll<'_>) -> GoesUp {
+        match scan.all.is_empty() {
+            true => GoesUp { wanted: self.ends.wanted, full: self.ends.full },
+            false => {
+                GoesUp { wanted: self.w.label("pipeline_wants"), full: self.w.label("no_room") }
+            }
+        }
+    }
+
+    /// Notes that the frame goes up, where others are asked all the same. Uses no register.
+    fn note_up(&mut self, up: GoesUp, next: Place, scan: &ScanAll<'_>) {
+        if scan.all.is_empty() {
+            return;
+        }
+        self.w.jump(next);
+        for (place, note) in [(up.wanted, 1), (up.full, ROOM_LACKS)] {
+            self.w.bind(place);
+            self.w.store(Size::DW, R10, WANTED, note);
+            self.w.jump(next);
+        }
+    }
+
+    /// Goes on at `next` unless all tests of a pipeline hold, and folds frames in on the way.
+    fn steps(
+        &mut self,
+        pipeline: &Pipeline,
+        scan: &ScanAll<'_>,
+        (next, up): (Place, GoesUp),
+    ) -> Result<(), TooDeep> {
+        for step in &pipeline.steps {
+            match step {
+                Step::Test(test) => {
+                    let passes = self.w.label("passes");
+                    let ways = Ways { yes: passes, no: next, absent: next };
+                    Emit::new(&mut self.w, self.access).condition(test, ways)?;
+                    self.w.bind(passes);
+                }
+                Step::Scan(scanning, _) => {
+                    let ends = ScanEnds { full: up.full, up: up.wanted };
+                    scan.write(&mut self.w, scanning, ends)?;
+                }
+            }
         }
         Ok(())
     }
 
     /// Finishes a frame that no pipeline wants to see.
-    fn finish_frame(&mut self, count: &CountAll<'_>, act: &ActAll<'_>) -> Result<(), NotOffloaded> {
+    fn finish_frame(
+        &mut self,
+        count: &CountAll<'_>,
+        act: &ActAll<'_>,
+        scan: &ScanAll<'_>,
+    ) -> Result<(), NotOffloaded> {
         let Ends { wanted, full, ended, filtered, counted, acted, .. } = self.ends;
         if act.pipelines > 0 {
             act.one_way(&mut self.w, wanted);
@@ -243,6 +308,7 @@ impl<'a> Program<'a> {
         self.act(act, filtered);
         if act.pipelines > 0 {
             self.w.bind(acted);
+            scan.keep(&mut self.w);
             self.count(FrameCount::Acted);
             act.return_way(&mut self.w);
         }
@@ -259,7 +325,7 @@ impl<'a> Program<'a> {
     }
 
     /// Counts frames by what became of them, and ends.
-    fn verdicts(&mut self) {
+    fn verdicts(&mut self, scan: &ScanAll<'_>) {
         let Ends { unclear, wanted, filtered, counted, full, ended, refused, .. } = self.ends;
         for (place, count, up) in [
             (filtered, FrameCount::Filtered, Up::Nothing),
@@ -270,6 +336,11 @@ impl<'a> Program<'a> {
             (unclear, FrameCount::Unclear, Up::Whole),
         ] {
             self.w.bind(place);
+            match count {
+                FrameCount::Unclear => {}
+                _ if up == Up::Nothing => scan.keep(&mut self.w),
+                _ => scan.hand_up(&mut self.w),
+            }
             self.count(count);
             self.return_bytes(up);
         }
@@ -314,6 +385,17 @@ impl<'a> Program<'a> {
         w.bind(other);
     }
 }
+
+/// Where a pipeline goes on whose frame goes up.
+#[derive(Clone, Copy)]
+struct GoesUp {
+    wanted: Place,
+    /// A table has no room.
+    full: Place,
+}
+
+/// On the stack, that a frame goes up since a table has no room.
+const ROOM_LACKS: i32 = 2;
 
 /// How much of a frame goes up.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,16 +4,16 @@
 //! finds its slot; only when all have one, all count.
 
 use crate::emit::{Emit, TooDeep, Ways};
-use crate::frame::{Access, STACK_USED};
+use crate::frame::{Access, KEY, KEY_WORDS_MAX, STACK_USED, STATES};
+use crate::key::{shape, word, write_key};
 use crate::lower::{Columns, lower, lower_test};
-use crate::program::STACK_BYTES;
 use crate::table::{Control, Table, TableCode, TableExits, TableOptions, TablePlaces, ValueShape};
 use crate::value::{Lowered, Num, Range, Test};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Cond, Reg::*, Size};
 use weir_packet::fields::FieldId;
 use weir_plan::physical::PipelineId;
-use weir_plan::{Agg, Expr, ExprKind, Summarize, Type};
+use weir_plan::{Agg, ExprKind, Summarize, Type};
 
 /// How many pipelines count in the kernel, at most; others want their frames.
 pub(crate) const COUNTING_MAX: usize = 4;
@@ -27,10 +27,8 @@ const CPU: i16 = STACK_USED - 8;
 const TIME: i16 = CPU - 8;
 /// Pointers to slots, from here downwards: 0 for a pipeline that does not count the frame.
 const SLOTS: i16 = TIME - 8;
-/// The key of the table at hand, from here upwards.
-const KEY: i16 = -STACK_BYTES;
-/// Words of a key that the stack has room for.
-const KEY_WORDS_MAX: usize = ((SLOTS - 8 * (COUNTING_MAX as i16 - 1) - KEY) / 8) as usize;
+// All of it is above the states of `scan`s.
+const _: () = assert!(SLOTS - 8 * (COUNTING_MAX as i16 - 1) > STATES);
 
 /// A value that an aggregate takes.
 #[derive(Clone, Debug)]
@@ -81,7 +79,7 @@ impl Counting {
         };
         let arg_shapes: Vec<_> = plan.aggs.iter().zip(&aggs).map(arg_shape).collect();
         let table = Table::new(pipeline, plan, &key_shapes, &arg_shapes, options)?;
-        if table.key_words() > KEY_WORDS_MAX {
+        if table.keys().words() > KEY_WORDS_MAX {
             return Err("its key is too long for the kernel's stack".to_owned());
         }
         Ok(Counting { table, keys, aggs })
@@ -95,25 +93,7 @@ impl Counting {
         code: TableCode<'_>,
         ends: CountEnds,
     ) -> Result<(), TooDeep> {
-        w.embed(&[], |a, _| code.begin_key(a));
-        for (p, key) in self.keys.iter().enumerate() {
-            let absent = w.label("absent_part");
-            match key {
-                Lowered::Addr(addr) => {
-                    Emit::new(w, access).address(addr, absent)?;
-                    w.embed(&[], |a, _| code.set_address(a, p, R0, R1));
-                }
-                Lowered::Num(num) => {
-                    Emit::new(w, access).number(num, absent)?;
-                    w.embed(&[], |a, _| code.set_word(a, p, R0, R1));
-                }
-                Lowered::Test(test) => {
-                    Emit::new(w, access).number(&Num::truth(test.clone()), absent)?;
-                    w.embed(&[], |a, _| code.set_word(a, p, R0, R1));
-                }
-            }
-            w.bind(absent);
-        }
+        write_key(w, access, &self.keys, code.key())?;
         let full = if code.may_be_full() { ends.full } else { ends.ended };
         w.embed(&[full, ends.ended], |a, to| {
             code.find(a, TableExits { full: to[0], ended: to[1] });
@@ -162,19 +142,6 @@ fn argument(agg: &Agg, columns: &Columns) -> Result<Argument, String> {
         Lowered::Test(test) => Argument::Truth(test),
         Lowered::Addr(addr) => Argument::Exists(Test::AddrExists(addr)),
     })
-}
-
-fn shape(value: &Lowered, e: &Expr) -> ValueShape {
-    let is_nullable = !e.always_present();
-    match value {
-        Lowered::Num(num) => word(num.range, is_nullable),
-        Lowered::Test(_) => word(Range { min: 0, max: 1 }, is_nullable),
-        Lowered::Addr(_) => ValueShape::Address { is_nullable },
-    }
-}
-
-fn word(range: Range, is_nullable: bool) -> ValueShape {
-    ValueShape::Word { least: range.min, greatest: range.max, is_nullable }
 }
 
 impl Argument {

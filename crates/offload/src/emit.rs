@@ -194,6 +194,9 @@ impl<'a> Emit<'a> {
                 self.w.constant(R0, *value);
             }
             NumKind::Read(read) => read_num(self.w, self.access, read, absent),
+            NumKind::Stack(at) => {
+                self.w.load(Size::DW, R0, R10, *at);
+            }
             NumKind::Not(of) => {
                 self.num(of, absent);
                 self.w.alu(Alu::Xor, R0, -1);

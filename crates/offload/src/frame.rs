@@ -4,7 +4,7 @@
 //! has no such pointers: it copies headers onto its stack. Either way a header has a base, and its
 //! fields are read at fixed places from there.
 
-use crate::program::Hook;
+use crate::program::{Hook, STACK_BYTES};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Helper, Operand, Reg, Reg::*, Size};
 
@@ -95,13 +95,29 @@ pub(crate) const SPILLS: usize = 8;
 pub(crate) const WAY: i16 = SPILL - 8 * SPILLS as i16;
 pub(crate) const DEEDS: i16 = WAY - 8;
 
+/// Numbers of `scan`s, from here downwards: at hooks where frames are read by pointers.
+pub(crate) const SCANS: i16 = DEEDS - 8 * 4;
+
 /// Where a socket filter keeps the copied network header; the Ethernet header stands before it.
 const L3_COPY: i16 = -224;
 /// Where it keeps the copied transport header.
 const L4_COPY: i16 = -264;
 
-/// The lowest place of the stack that is in use; what is below is free for tables.
+/// The lowest place of the stack that is in use; below is room for counting, ...
 pub(crate) const STACK_USED: i16 = L4_COPY;
+
+/// ...then for the states of `scan`s after the frame, from here downwards, ...
+pub(crate) const STATES: i16 = STACK_USED - 56;
+/// How many there is room for.
+pub(crate) const STATES_MAX: usize = 4;
+
+/// ...for whether some pipeline wants to see the frame, of programs with `scan`s, ...
+pub(crate) const WANTED: i16 = STATES - 8 * STATES_MAX as i16;
+
+/// ...and for the key at hand, from here upwards.
+pub(crate) const KEY: i16 = -STACK_BYTES;
+/// Words of a key that there is room for.
+pub(crate) const KEY_WORDS_MAX: usize = ((WANTED - KEY) / 8) as usize;
 
 /// A header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,6 +7,8 @@
 //! all pipelines, as if there were no kernel level. So frames that the program does not understand
 //! for certain, and frames for whose group a map has no room, lose nothing: they go up.
 //!
+//! States of a `scan` are held by one level for each key, and go up with a frame: see [`StateTable`].
+//!
 //! [`compile`] works in passes: `prefix` finds the stages that the kernel can run, `lower`
 //! makes their expressions ones of fields at fixed places that can't fault, `walk` writes the
 //! code that finds the headers of a frame, and `emit` that of expressions.
@@ -22,6 +24,7 @@ mod count;
 mod emit;
 mod field;
 mod frame;
+mod key;
 pub mod limits;
 mod lower;
 mod options;
@@ -29,6 +32,8 @@ mod prefix;
 mod program;
 mod range;
 mod read;
+mod scan;
+mod states;
 mod table;
 mod trim;
 mod value;
@@ -43,8 +48,9 @@ pub use program::{
     ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, STACK_BYTES, TO_HOST, WHOLE,
     redirect_to,
 };
+pub use states::{StateTable, TakenStates};
 pub use table::{
-    CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,
-    ValueShape,
+    CellValue, Control, KeyCode, KeyLayout, Table, TableCode, TableExits, TableGroups,
+    TableOptions, TablePlaces, ValueShape,
 };
 pub use weir_plan::physical::Prefix;

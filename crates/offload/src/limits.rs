@@ -16,3 +16,6 @@ pub const TABLE_BYTES_MAX: usize = 64 << 20;
 /// Sums are computed in the kernel where a group may count as many frames before its sum could
 /// leave 63 bits: more than a CPU receives in a minute. A frame beyond goes up.
 pub const FRAMES_IN_SUM_MIN: u64 = 1 << 31;
+
+/// The most keys of a `scan` whose states the kernel holds. Frames of further ones go up.
+pub const STATE_KEYS_MAX: usize = 1 << 17;

@@ -21,6 +21,8 @@ pub(crate) struct Columns {
     pub(crate) values: Vec<Result<Lowered, String>>,
     /// By which interface packets come, if all come by one.
     pub(crate) interface: Option<String>,
+    /// What the states of a `scan` before the row are, in its expressions.
+    pub(crate) states: Vec<Lowered>,
 }
 
 impl Columns {
@@ -48,7 +50,10 @@ pub(crate) fn lower(e: &Expr, columns: &Columns) -> Result<Lowered, String> {
             Some(column) => column.clone(),
             None => Err("it reads a column that the kernel level does not have".to_owned()),
         },
-        ExprKind::State(_) => Err("it reads the state of a scan".to_owned()),
+        ExprKind::State(i) => match columns.states.get(*i) {
+            Some(state) => Ok(state.clone()),
+            None => Err("it reads the state of a scan".to_owned()),
+        },
         ExprKind::Unary(op, a) => unary(*op, of(a)?, e, columns),
         ExprKind::Binary(op, a, b) => match of_interface(*op, [a, b], columns) {
             Some(holds) => Ok(Lowered::Test(Test::Const(Some(holds)))),

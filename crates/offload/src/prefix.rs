@@ -4,6 +4,7 @@ use crate::act::{ACTING_MAX, Acting};
 use crate::count::{COUNTING_MAX, Counting};
 use crate::lower::{Columns, can_fault, lower, lower_test};
 use crate::options::{KernelOutlet, NotOffloaded};
+use crate::scan::{Scanning, ScansBefore};
 use crate::table::TableOptions;
 use crate::value::{Lowered, Test};
 use weir_packet::fields::FieldId;
@@ -11,14 +12,14 @@ use weir_plan::physical::{
     Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Target, Work,
 };
 use weir_plan::stage::{Schema, Stage};
-use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Sample, SampleBy};
+use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Sample, SampleBy, Scan};
 
 /// What the kernel runs of a pipeline over packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
     pub(crate) prefix: Prefix,
-    /// It wants only frames for which all of these hold.
-    pub(crate) tests: Vec<Test>,
+    /// What is asked and done of each frame, in order.
+    pub(crate) steps: Vec<Step>,
     /// What it counts of these frames, if it need not see them.
     pub(crate) counting: Option<Counting>,
     /// What it does with these frames, where it need not see them.
@@ -27,12 +28,27 @@ pub(crate) struct Pipeline {
     pub(crate) columns: Columns,
 }
 
+/// What is asked and done of a frame.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// The pipeline wants only frames for which this holds.
+    Test(Test),
+    /// The frame is folded into the states of its key. So many stages come before.
+    Scan(Box<Scanning>, usize),
+}
+
 /// What the kernel may do for a pipeline, or why not.
 struct May<'a> {
     /// How it makes groups.
     count: Result<TableOptions, String>,
     /// Where it hands packets out.
     act: Result<&'a [KernelOutlet], &'a str>,
+    /// What keys of states are hashed with.
+    secret: Result<[u64; 2], &'a str>,
+    /// Where the numbers of its `scan`s begin, ...
+    scans: ScansBefore,
+    /// ...and whether packets are handed out after them.
+    hands_out: bool,
     /// Whether rows are wanted that leave the pipeline's fragment.
     goes_on: bool,
     /// By which interface packets come, if all come by one.
@@ -60,14 +76,18 @@ pub(crate) fn pipelines(
         Inlet::Pipelines(_) => false,
     };
     let mut found: Vec<Pipeline> = Vec::new();
-    let (mut counting, mut acting) = (0, 0);
+    let (mut counting, mut acting, mut scans) = (0, 0, ScansBefore::default());
     for fragment in level.fragments.iter().filter(over_packets) {
         let may_count = may_count(plan, fragment.pipeline, counting);
         let may_count = may_count.and_then(|()| groups.map_err(str::to_owned));
         let may_act = if acting < ACTING_MAX { outlets } else { Err(OTHERS_ACT) };
         let goes_on = wants_rows(plan, fragment);
-        let may = May { count: may_count, act: may_act, goes_on, interface };
+        let secret = groups.map(|options| options.secret);
+        let hands_out = fragment.nodes.iter().any(Node::sends_frames);
+        let may =
+            May { count: may_count, act: may_act, secret, scans, hands_out, goes_on, interface };
         let pipeline = prefix(fragment.pipeline, &fragment.nodes, &may);
+        scans = pipeline.scans().last().map_or(scans, Scanning::before_next);
         counting += usize::from(pipeline.counting.is_some());
         acting += usize::from(pipeline.acting.is_some());
         found.push(pipeline);
@@ -76,7 +96,8 @@ pub(crate) fn pipelines(
         return Err(none());
     }
     let wants_all = |pipeline: &&Pipeline| {
-        pipeline.tests.is_empty() && pipeline.counting.is_none() && pipeline.acting.is_none()
+        let tests = pipeline.steps.iter().any(|step| matches!(step, Step::Test(_)));
+        !tests && pipeline.counting.is_none() && pipeline.acting.is_none()
     };
     match found.iter().find(wants_all) {
         Some(Pipeline { prefix, .. }) => {
@@ -87,6 +108,9 @@ pub(crate) fn pipelines(
         None => Ok(found),
     }
 }
+
+/// Why a pipeline's states are held by workers.
+const NO_SCAN: &str = "the kernel runs `scan` only where packets are handed out";
 
 /// Why a pipeline hands nothing out in the kernel.
 const OTHERS_ACT: &str = "as many other pipelines hand packets out as the kernel has room for";
@@ -147,7 +171,7 @@ fn may_count(plan: &Physical, pipeline: PipelineId, others: usize) -> Result<(),
 fn prefix(pipeline: PipelineId, nodes: &[Node], may: &May<'_>) -> Pipeline {
     let mut found = Pipeline {
         prefix: Prefix { pipeline, stages: 0, counts: false, acts: false, stopped_by: None },
-        tests: Vec::new(),
+        steps: Vec::new(),
         counting: None,
         acting: None,
         columns: Columns { interface: may.interface.map(str::to_owned), ..Columns::default() },
@@ -163,10 +187,57 @@ fn prefix(pipeline: PipelineId, nodes: &[Node], may: &May<'_>) -> Pipeline {
             break;
         }
     }
+    if found.acting.is_none() {
+        found.without_scans();
+    }
     found
 }
 
 impl Pipeline {
+    /// Its `scan`s.
+    pub(crate) fn scans(&self) -> impl Iterator<Item = &Scanning> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Scan(scanning, _) => Some(&**scanning),
+            Step::Test(_) => None,
+        })
+    }
+
+    /// Stops before the first `scan`: of a pipeline that wants to see frames, states would go up
+    /// with them.
+    fn without_scans(&mut self) {
+        let scan = |step: &Step| match step {
+            Step::Scan(_, before) => Some(*before),
+            Step::Test(_) => None,
+        };
+        if let Some(at) = self.steps.iter().position(|step| scan(step).is_some()) {
+            self.prefix.stages = scan(&self.steps[at]).unwrap_or_default();
+            self.prefix.stopped_by = Some(NO_SCAN.to_owned());
+            self.steps.truncate(at);
+        }
+    }
+
+    /// Adds a `scan`.
+    fn add_scan(&mut self, node: &Node, plan: &Scan, may: &May<'_>) -> Result<(), String> {
+        if may.act.is_err() || !may.hands_out {
+            return Err(NO_SCAN.to_owned());
+        }
+        let secret = may.secret.map_err(str::to_owned)?;
+        let last = self.scans().last().map(Scanning::before_next);
+        let begins = (last.unwrap_or(may.scans), last.is_none());
+        let (scanning, columns) = Scanning::new(node.id, plan, &self.columns, begins, secret)?;
+        let lost = || Err("it reads a column that the kernel level does not have".to_owned());
+        let Columns { schema, values, .. } = &mut self.columns;
+        values.resize_with(node.schema.columns.len(), lost);
+        for (state, column) in plan.states.iter().zip(columns) {
+            if let Some(value) = values.get_mut(state.output) {
+                *value = Ok(column);
+            }
+        }
+        schema.clone_from(&node.schema);
+        self.steps.push(Step::Scan(Box::new(scanning), self.prefix.stages));
+        Ok(())
+    }
+
     /// Adds a stage, or says why the kernel does not run it.
     fn add(&mut self, node: &Node, may: &May<'_>) -> Result<(), String> {
         match &node.work {
@@ -182,6 +253,7 @@ impl Pipeline {
             Work::Stage(Stage::Sample(sample @ Sample { by: SampleBy::Key(keys), .. })) => {
                 self.add_sample(keys, sample.hash_max())
             }
+            Work::Stage(Stage::Scan(scan)) => self.add_scan(node, scan, may),
             Work::Stage(Stage::Ends(ends)) => {
                 let (acting, why) = Acting::new(ends, &self.columns, may.act, may.goes_on)?;
                 (self.acting, self.prefix.acts) = (Some(acting), true);
@@ -210,7 +282,7 @@ impl Pipeline {
         let mut why = None;
         for part in conjuncts(condition) {
             match lower_test(part, &self.columns) {
-                Ok(test) => self.tests.push(test),
+                Ok(test) => self.steps.push(Step::Test(test)),
                 Err(reason) => {
                     let faults = can_fault(part);
                     why.get_or_insert(reason);
@@ -226,7 +298,7 @@ impl Pipeline {
     /// Adds a sample by key, whose hash needs nothing but the packet.
     fn add_sample(&mut self, keys: &[Expr], max: u64) -> Result<(), String> {
         let key = keys.iter().map(|key| lower(key, &self.columns)).collect::<Result<_, _>>()?;
-        self.tests.push(Test::Sampled { key, max });
+        self.steps.push(Step::Test(Test::Sampled { key, max }));
         Ok(())
     }
 

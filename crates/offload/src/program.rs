@@ -1,6 +1,7 @@
 //! What compiling gives: the program, its maps, and what it runs of each pipeline.
 
 use crate::options::KernelOutlet;
+use crate::states::StateTable;
 use crate::table::Table;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +51,10 @@ pub struct KernelProgram {
     /// The tables of pipelines that count. Where there are any, the second map is the
     /// [`Control`](crate::Control), and those of the tables follow in this order.
     pub tables: Vec<Table>,
+    /// The tables of `scan`s. Their maps follow, of which all programs of a run have the same:
+    /// frames of a key may come by several interfaces. Where there are any, there is a
+    /// [`Control`](crate::Control), too.
+    pub states: Vec<StateTable>,
     /// Whether the plan compares the frames that were lost with those that came
     /// (`completeness()`): then the run has to count by time those that the program finished.
     pub asks_for_losses: bool,

@@ -17,6 +17,7 @@
 
 mod cells;
 mod code;
+mod keys;
 mod layout;
 mod read;
 mod shape;
@@ -24,6 +25,8 @@ mod shape;
 mod tests;
 
 pub use code::{TableCode, TableExits, TablePlaces};
+pub(crate) use keys::offset;
+pub use keys::{KeyCode, KeyLayout};
 pub use layout::{Control, Table, TableOptions};
 pub use read::{CellValue, TableGroups};
 pub use shape::ValueShape;

@@ -33,6 +33,8 @@ pub(crate) enum NumKind {
     /// The first that has a value.
     Either(Box<Num>, Box<Num>),
     Truth(Box<Test>),
+    /// A number on the stack, which is there.
+    Stack(i16),
 }
 
 /// An operation on two numbers.
@@ -199,6 +201,11 @@ impl Range {
 impl Num {
     pub(crate) fn constant(value: i64) -> Num {
         Num { kind: NumKind::Const(value), range: Range { min: value, max: value } }
+    }
+
+    /// A number of this range on the stack.
+    pub(crate) fn on_stack(at: i16, range: Range) -> Num {
+        Num { kind: NumKind::Stack(at), range }
     }
 
     pub(crate) fn truth(test: Test) -> Num {

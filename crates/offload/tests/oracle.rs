@@ -12,6 +12,8 @@ mod common;
 mod library;
 #[path = "oracle/random.rs"]
 mod random;
+#[path = "oracle/scan.rs"]
+mod scan;
 #[path = "oracle/trim.rs"]
 mod trim;
 

@@ -140,11 +140,13 @@ impl KernelQuery {
         if !tables.are(&program.tables) {
             return Err("its groups are not those of the other interfaces".to_owned());
         }
-        let memory = tables.add(counts.clone(), actions).map_err(|e| no_map(&e))?;
+        let memory = tables.add(counts.clone(), actions, &program.states);
+        let memory = memory.map_err(|e| no_map(&e))?;
         let mut numbers = vec![counts.0.number()];
-        if !program.tables.is_empty() {
+        if !program.tables.is_empty() || !program.states.is_empty() {
             numbers.push(memory.control.number());
             numbers.extend(memory.memory.iter().map(SharedMemory::number));
+            numbers.extend(memory.states.iter().map(|states| states.number()));
         }
         let deeds = memory.deeds.as_ref().map(|deeds| Arc::clone(&deeds.memory));
         numbers.extend(deeds.iter().map(|memory| memory.number()));

@@ -8,8 +8,10 @@
 //! that was is reported.
 
 mod finished;
+mod states;
 
 pub(crate) use finished::FrameCounts;
+pub(crate) use states::StateMemory;
 
 use finished::{FinishedLog, window_start};
 use nix::time::{ClockId, clock_gettime};
@@ -21,8 +23,8 @@ use std::thread;
 use std::time::Duration;
 use weir_capture::ebpf::{SharedMemory, wait_for_programs};
 use weir_engine::counters::{Ends, Traffic};
-use weir_engine::kernel::{KernelCell, KernelFeed, KernelGroups};
-use weir_offload::{Actions, CellValue, Control, Table, TableGroups};
+use weir_engine::kernel::{KernelCell, KernelFeed, KernelGroups, KernelStates};
+use weir_offload::{Actions, CellValue, Control, StateTable, Table, TableGroups};
 use weir_plan::physical::PipelineId;
 
 /// Groups that wait for the machine level, at most: while there are more, frames go up.
@@ -58,6 +60,8 @@ pub(crate) struct ProgramTables {
     pub(crate) frames: FrameCounts,
     /// In which it counts what it does with them, if it does something.
     pub(crate) deeds: Option<Deeds>,
+    /// The states that it holds together with the others.
+    pub(crate) states: Vec<Arc<StateMemory>>,
 }
 
 /// What a program does with frames, and the memory in which it counts that.
@@ -105,6 +109,8 @@ struct TableState {
     control: Control,
     programs: Vec<ProgramTables>,
     windows: Vec<OpenWindow>,
+    /// What programs hold of `scan`s.
+    states: Vec<Arc<StateMemory>>,
     finished: FinishedLog,
     /// How late a window was ended, at most, in nanoseconds.
     latest: i64,
@@ -137,7 +143,9 @@ impl KernelTables {
         let control = Control { tables: tables.len() };
         let windows = tables.into_iter().map(window).collect();
         let (programs, finished) = (Vec::new(), FinishedLog::new(now.real));
-        let state = TableState { control, programs, windows, finished, latest: 0, ended: false };
+        let states = Vec::new();
+        let state =
+            TableState { control, programs, windows, states, finished, latest: 0, ended: false };
         KernelTables { clocks, state: Mutex::new(state), wake: Condvar::new() }
     }
 
@@ -154,18 +162,21 @@ impl KernelTables {
     /// Makes the memory of one more program, which counts frames there.
     ///
     /// # Errors
-    /// Where the kernel refuses the memory.
+    /// Where the kernel refuses the memory, or the program has other states than those before.
     pub(crate) fn add(
         &self,
         frames: FrameCounts,
         actions: Option<&Actions>,
+        states: &[StateTable],
     ) -> io::Result<ProgramTables> {
-        let state = self.lock();
+        let mut state = self.lock();
+        let states = states.iter().map(|table| state.states_of(table));
+        let states = states.collect::<io::Result<Vec<_>>>()?;
         let control = SharedMemory::new("weir-control", state.control.words())?;
         let memory = |w: &OpenWindow| SharedMemory::new("weir-table", w.table.words());
         let memory = state.windows.iter().map(memory).collect::<io::Result<Vec<_>>>()?;
         let deeds = actions.map(Deeds::new).transpose()?;
-        let program = ProgramTables { memory, control, frames, deeds };
+        let program = ProgramTables { memory, control, frames, deeds, states };
         for (t, window) in state.windows.iter().enumerate() {
             program.control.words()[state.control.half(t)].store(window.half, Ordering::Relaxed);
         }
@@ -260,6 +271,13 @@ impl KernelFeed for KernelTables {
         let deeds = state.programs.iter().filter_map(|program| program.deeds.as_ref());
         deeds.for_each(|deeds| deeds.count(ends));
     }
+
+    fn states(&self, pipeline: PipelineId, stage: usize) -> Option<Arc<dyn KernelStates>> {
+        let state = self.lock();
+        let of = |m: &&Arc<StateMemory>| (m.table.pipeline, m.table.stage) == (pipeline, stage);
+        let found = state.states.iter().find(of)?;
+        Some(Arc::clone(found) as Arc<dyn KernelStates>)
+    }
 }
 
 /// What becomes of the open window of a table.
@@ -286,6 +304,22 @@ impl OpenWindow {
 }
 
 impl TableState {
+    /// The memory of this table, which is made with the first program that has it.
+    fn states_of(&mut self, table: &StateTable) -> io::Result<Arc<StateMemory>> {
+        let of = |m: &&Arc<StateMemory>| {
+            (m.table.pipeline, m.table.stage) == (table.pipeline, table.stage)
+        };
+        match self.states.iter().find(of) {
+            Some(memory) if memory.table == *table => Ok(Arc::clone(memory)),
+            Some(_) => Err(io::Error::other("its states are not those of the other interfaces")),
+            None => {
+                let memory = Arc::new(StateMemory::new(table)?);
+                self.states.push(Arc::clone(&memory));
+                Ok(memory)
+            }
+        }
+    }
+
     fn next_end(&self) -> Option<i64> {
         let ends = self.windows.iter().filter_map(OpenWindow::end);
         ends.chain(self.finished.next()).min()

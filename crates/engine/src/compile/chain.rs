@@ -3,6 +3,7 @@
 use super::placed::Placed;
 use crate::chain::{Chain, Numbering};
 use crate::expr::{Automaton, Compiler, Scope, Src, Val};
+use crate::kernel::KernelFeed;
 use crate::node::{Chained, End, Node};
 use crate::ops::alert::Alerts;
 use crate::ops::each::Each;
@@ -19,8 +20,9 @@ use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::rows::Rows;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use weir_packet::fields::FieldId;
-use weir_plan::physical::{self, Carry, Work, columns_read, untested};
+use weir_plan::physical::{self, Carry, NodeId, Work, columns_read, untested};
 use weir_plan::{Column, Expr, Schema, Stage, Type};
 
 /// Where the rows of a chain come from.
@@ -205,7 +207,7 @@ impl<'a> ChainBuilder<'a> {
             Stage::Project { columns } | Stage::Reshape { columns, .. } => {
                 self.scope.columns = self.compute(columns.iter().map(|(_, e)| e));
             }
-            Stage::Scan(scan) => self.scan(scan, after.columns.len()),
+            Stage::Scan(scan) => self.scan(scan, after.columns.len(), Some(node.id)),
             Stage::AnalyzeTcp(a) => self.analyze_tcp(a, after.columns.len()),
             Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
             Stage::Join(_) | Stage::Union(_) | Stage::Summarize(_) => {
@@ -241,7 +243,9 @@ impl<'a> ChainBuilder<'a> {
         srcs
     }
 
-    pub(super) fn scan(&mut self, scan: &weir_plan::Scan, columns: usize) {
+    /// Compiles a `scan`, after which there are so many columns; `id`: of the stage of the plan, if
+    /// it is one.
+    pub(super) fn scan(&mut self, scan: &weir_plan::Scan, columns: usize, id: Option<NodeId>) {
         let keys = scan.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
         let before: Vec<usize> =
             scan.states.iter().map(|s| self.compiler.slot(&s.init.ty)).collect();
@@ -262,13 +266,12 @@ impl<'a> ChainBuilder<'a> {
             });
         }
         let automaton = Automaton::of(&scan.states, &mut self.compiler, &self.scope);
-        self.ops.push(Box::new(Scan::new(
-            scan,
-            keys,
-            states,
-            automaton,
-            self.placed.with.hash_key,
-        )));
+        let mut op = Scan::new(scan, keys, states, automaton, self.placed.with.hash_key);
+        let states = |(kernel, id): (&Arc<dyn KernelFeed>, NodeId)| {
+            kernel.states(id.pipeline, id.stage).filter(|_| self.packets)
+        };
+        op.kernel = self.placed.kernel.zip(id).and_then(states);
+        self.ops.push(Box::new(op));
         self.scope.columns = new;
     }
 

@@ -1,9 +1,11 @@
 //! A program whose stages have their places.
 
 use crate::functions::BuildContext;
+use crate::kernel::KernelFeed;
 use crate::options::Options;
 use crate::room::fit;
 use std::borrow::Cow;
+use std::sync::Arc;
 use weir_plan::Program;
 use weir_plan::physical::Physical;
 use weir_plan::place::Placement;
@@ -16,6 +18,8 @@ pub(crate) struct Placed<'a> {
     pub(crate) with: BuildContext<'a>,
     /// Whether other stages may go on with what stages hold, once programs change.
     pub(crate) may_change: bool,
+    /// What the kernel holds of the program's states.
+    pub(crate) kernel: Option<&'a Arc<dyn KernelFeed>>,
 }
 
 /// A program with bounds that fit into the memory of this machine, and its physical plan.
@@ -24,6 +28,7 @@ pub(crate) struct FittedProgram<'a> {
     plan: Physical,
     with: BuildContext<'a>,
     may_change: bool,
+    kernel: Option<Arc<dyn KernelFeed>>,
 }
 
 impl<'a> FittedProgram<'a> {
@@ -41,12 +46,15 @@ impl<'a> FittedProgram<'a> {
             None => Cow::Borrowed(program),
         };
         let plan = Physical::placed(&program, placement);
-        FittedProgram { program, plan, with, may_change: options.changes.is_some() }
+        let may_change = options.changes.is_some();
+        let kernel = options.kernel.clone().filter(|_| !may_change);
+        FittedProgram { program, plan, with, may_change, kernel }
     }
 
     /// What is compiled, level by level.
     pub(crate) fn placed(&self) -> Placed<'_> {
-        let FittedProgram { program, plan, with, may_change } = self;
-        Placed { program, plan, with: *with, may_change: *may_change }
+        let FittedProgram { program, plan, with, may_change, kernel } = self;
+        let kernel = kernel.as_ref();
+        Placed { program, plan, with: *with, may_change: *may_change, kernel }
     }
 }

@@ -54,7 +54,7 @@ impl ChainBuilder<'_> {
         self.scope.columns.push(self.time);
         let window = plan.windowed.then(|| Expr::column(time, Type::Time));
         let (scan, first) = distinct::scan(plan, window, state);
-        self.scan(&scan, state + 1);
+        self.scan(&scan, state + 1, None);
         let condition = self.compiler.condition(&first, &self.scope);
         self.ops.push(Box::new(Filter::new(condition)));
         self.scope.columns = columns;
@@ -136,7 +136,7 @@ pub(crate) fn top_over_rows(
     use weir_plan::physical::{Half, Node, NodeId, Physical, PipelineId, Work};
     let program = weir_plan::Program::default();
     let plan = &Physical::new(&program, &[]);
-    let placed = Placed { program: &program, plan, with, may_change: false };
+    let placed = Placed { program: &program, plan, with, may_change: false, kernel: None };
     let (carry, mut fields) = (Carry::default(), Vec::new());
     let mut build = ChainBuilder::new(placed, ChainInput::Rows(schema, &carry), &mut fields);
     let node = Node {

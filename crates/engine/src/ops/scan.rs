@@ -17,6 +17,7 @@
 //! twice in one, so that a round is evaluated column by column like any other expression. The third
 //! mode follows TCP connections (`tcp.rs`), for [`analyze tcp`](super::analyze_tcp).
 
+mod handed;
 mod oldest;
 mod rounds;
 mod state;
@@ -29,6 +30,7 @@ use super::summarize::packet_field;
 use super::work::in_turn;
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
+use crate::kernel::KernelStates;
 use crate::key::{Direct, KeyPart, Layout, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
 use crate::table::HashKey;
@@ -37,6 +39,7 @@ use rounds::Rounds;
 pub(crate) use state::State;
 use std::mem::swap;
 use std::ops::Range;
+use std::sync::Arc;
 use steps::Steps;
 use store::{Store, TakeTerms};
 use tcp::Connections;
@@ -57,6 +60,8 @@ pub(crate) struct Scan {
     /// Whether the query may have named that many: of those that are full, most have.
     is_named: bool,
     mode: Mode,
+    /// What the kernel holds of its states.
+    pub(crate) kernel: Option<Arc<dyn KernelStates>>,
     /// How keys of plain packets are made, if they can be made directly.
     direct: Vec<Direct>,
     /// Of narrow keys, and of wide ones if there are any.
@@ -142,6 +147,7 @@ impl Scan {
             max_keys,
             is_named: bounds.max_keys != SCAN_KEYS_MAX && bounds.max_keys != DISTINCT_KEYS_MAX,
             mode,
+            kernel: None,
             key_texts: Pool::default(),
             oldest: Oldest::default(),
             evicted: 0,
@@ -276,6 +282,9 @@ impl Operator for Scan {
             Mode::Steps(_) | Mode::Rounds(_) => all,
         };
         self.take_keys(batch, rows);
+        if let Some(kernel) = self.kernel.clone() {
+            self.take_from(&*kernel, batch, rows);
+        }
         // While the index comes.
         match &mut self.mode {
             Mode::Steps(steps) => steps.begin(batch, rows),

@@ -3,6 +3,7 @@
 //! Registers that it uses are named by each function; `R6` to `R9` stay as they are.
 
 use super::cells::Cell;
+use super::keys::{KeyCode, offset};
 use super::layout::{Control, FRAMES, KEY, Table};
 use weir_ebpf::{Alu, Assembler, Cond, EbpfInstruction, Helper, Label, Reg, Reg::*, Size};
 
@@ -44,10 +45,6 @@ pub struct TableCode<'a> {
     pub places: TablePlaces,
 }
 
-fn offset(words: usize) -> i16 {
-    i16::try_from(words * 8).expect("a slot has few words")
-}
-
 fn number(n: usize) -> i32 {
     i32::try_from(n).expect("a table is smaller")
 }
@@ -66,45 +63,9 @@ impl TableCode<'_> {
         a.load(Size::DW, R1, R1, 0).add(R1, R0).mov(dst, R1);
     }
 
-    /// Begins a key: all of its parts are absent. Uses no register.
-    pub fn begin_key(&self, a: &mut Assembler) {
-        for word in 0..self.table.key_words {
-            a.store(Size::DW, R10, self.key_word(word), 0);
-        }
-    }
-
-    /// Sets part `p` of the key to `value`. Uses `value` and `scratch`.
-    pub fn set_word(&self, a: &mut Assembler, p: usize, value: Reg, scratch: Reg) {
-        let part = self.table.parts[p];
-        let word = self.key_word(part.word);
-        if part.shift > 0 {
-            a.alu(Alu::Lsh, value, part.shift as i32);
-        }
-        a.load(Size::DW, scratch, R10, word).alu(Alu::Or, scratch, value);
-        a.store(Size::DW, R10, word, scratch);
-        self.set_present(a, p, value, scratch);
-    }
-
-    /// Sets part `p` of the key to an address. Uses both registers.
-    pub fn set_address(&self, a: &mut Assembler, p: usize, high: Reg, low: Reg) {
-        let word = self.table.parts[p].word;
-        a.store(Size::DW, R10, self.key_word(word), high);
-        a.store(Size::DW, R10, self.key_word(word + 1), low);
-        self.set_present(a, p, high, low);
-    }
-
-    fn set_present(&self, a: &mut Assembler, p: usize, one: Reg, scratch: Reg) {
-        let (Some(bit), Some(word)) = (self.table.parts[p].present, self.table.presence) else {
-            return;
-        };
-        let word = self.key_word(word);
-        a.mov(one, 1).alu(Alu::Lsh, one, bit as i32);
-        a.load(Size::DW, scratch, R10, word).alu(Alu::Or, scratch, one);
-        a.store(Size::DW, R10, word, scratch);
-    }
-
-    fn key_word(&self, word: usize) -> i16 {
-        self.places.key + offset(word)
+    /// What makes its key on the stack.
+    pub fn key(&self) -> KeyCode<'_> {
+        KeyCode { layout: &self.table.keys, at: self.places.key }
     }
 
     /// Finds the slot of the key, or a free one, which gets the key, and leaves a pointer to it on
@@ -115,7 +76,7 @@ impl TableCode<'_> {
     /// comes after only once.
     pub fn find(&self, a: &mut Assembler, exits: TableExits) {
         self.first_slot(a, exits.ended);
-        if self.table.key_words > 0 {
+        if self.table.keys.words() > 0 {
             self.look(a, exits.full);
         } else {
             self.check_frames(a, exits.full);
@@ -125,7 +86,7 @@ impl TableCode<'_> {
 
     /// Whether [`TableCode::find`] may go on where the table has no room.
     pub fn may_be_full(&self) -> bool {
-        self.table.key_words > 0 || self.table.frames_max < u64::MAX
+        self.table.keys.words() > 0 || self.table.frames_max < u64::MAX
     }
 
     /// `R1 =` the address of the slot of the key, or of a free one, from `R1` on; `R5` is the
@@ -138,7 +99,7 @@ impl TableCode<'_> {
             let (hit, free) = (a.label("same key"), a.label("free slot"));
             ends.push((at, hit, free));
             a.load(Size::DW, R2, R1, offset(at + FRAMES)).jump_if(Cond::Eq, R2, 0, free);
-            self.compare(a, at, hit);
+            self.key().compare(a, at + KEY, hit);
         }
         a.jump(full);
         for (at, hit, free) in ends {
@@ -149,8 +110,8 @@ impl TableCode<'_> {
         }
         a.bind(claim);
         self.slot_pointer(a);
-        for word in 0..self.table.key_words {
-            a.load(Size::DW, R2, R10, self.key_word(word));
+        for word in 0..self.table.keys.words() {
+            a.load(Size::DW, R2, R10, self.key().word(word));
             a.store(Size::DW, R1, offset(KEY + word), R2);
         }
         a.jump(done);
@@ -164,7 +125,7 @@ impl TableCode<'_> {
     fn first_slot(&self, a: &mut Assembler, ended: Label) {
         let Table { slots, options, .. } = self.table;
         if *slots > 1 {
-            self.hash(a);
+            self.key().hash(a, self.table.options.secret);
             a.alu(Alu::Rsh, R5, (u64::BITS - slots.ilog2()) as i32);
             a.alu(Alu::Mul, R5, number(self.table.slot_bytes()));
         } else {
@@ -179,45 +140,6 @@ impl TableCode<'_> {
         a.alu(Alu::Mul, R2, number(8 * self.table.region_words())).add(R5, R2);
         a.push(EbpfInstruction::LoadMapValue { dst: R1, fd: self.map, offset: 0 });
         a.add(R1, R5);
-    }
-
-    /// `R5 =` the hash of the key, of which the highest bits are used: each word is put in by
-    /// exclusive or, multiplied by a secret odd number, and folded.
-    fn hash(&self, a: &mut Assembler) {
-        let [seed, multiplier] = self.table.options.secret;
-        a.load_imm64(R5, seed).load_imm64(R3, multiplier | 1);
-        for word in 0..self.table.key_words {
-            a.load(Size::DW, R2, R10, self.key_word(word));
-            a.alu(Alu::Xor, R5, R2).alu(Alu::Mul, R5, R3);
-            a.mov(R2, R5).alu(Alu::Rsh, R2, 32).alu(Alu::Xor, R5, R2);
-        }
-        a.alu(Alu::Mul, R5, R3);
-    }
-
-    /// Goes on at `hit` if the slot at `at` words from `R1` has the key.
-    fn compare(&self, a: &mut Assembler, at: usize, hit: Label) {
-        let differs = a.label("another key");
-        let words = self.table.key_words;
-        for word in 0..words {
-            a.load(Size::DW, R2, R1, offset(at + KEY + word));
-            a.load(Size::DW, R3, R10, self.key_word(word));
-            if word + 1 == words && word <= 1 {
-                a.jump_if(Cond::Eq, R2, R3, hit);
-            } else if word == 0 {
-                a.jump_if(Cond::Ne, R2, R3, differs);
-            } else {
-                a.alu(Alu::Xor, R2, R3);
-                if word == 1 {
-                    a.mov(R4, R2)
-                } else {
-                    a.alu(Alu::Or, R4, R2)
-                };
-                if word + 1 == words {
-                    a.jump_if(Cond::Eq, R4, 0, hit);
-                }
-            }
-        }
-        a.bind(differs);
     }
 
     /// `R1 =` the address of the slot at the offset `R5`.

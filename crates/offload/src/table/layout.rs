@@ -1,6 +1,7 @@
 //! Where things stand in a table.
 
 use super::cells::{Cell, Room};
+use super::keys::KeyLayout;
 use super::shape::ValueShape;
 use crate::limits::{FRAMES_IN_SUM_MIN, PROBES, SLOTS_MAX, SLOTS_MIN, TABLE_BYTES_MAX};
 use weir_plan::limits::GROUPS_MAX;
@@ -46,18 +47,6 @@ impl Control {
     }
 }
 
-/// Where a part of a key stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct PartPlace {
-    /// The word, from the start of the key; of an address the first of two, the high one.
-    pub(super) word: usize,
-    pub(super) shift: u32,
-    /// 1 to 64, or 128.
-    pub(super) bits: u32,
-    /// The bit of the word [`Table::presence`] that says that it is there, if it may be absent.
-    pub(super) present: Option<u32>,
-}
-
 /// A table of groups of one pipeline.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
@@ -66,10 +55,7 @@ pub struct Table {
     /// How long its windows (of overlapping ones: panes) are, in nanoseconds; `None` for the whole
     /// input.
     pub every_ns: Option<i64>,
-    pub(super) parts: Vec<PartPlace>,
-    /// The word of the key with the bits of parts that may be absent.
-    pub(super) presence: Option<usize>,
-    pub(super) key_words: usize,
+    pub(super) keys: KeyLayout,
     pub(super) cells: Vec<Cell>,
     /// The word of a slot with the bits of cells.
     pub(super) flags: Option<usize>,
@@ -103,8 +89,8 @@ impl Table {
         if let Some(why) = refusal(plan) {
             return Err(why.to_owned());
         }
-        let (parts, presence, key_words) = place_keys(keys);
-        let mut room = Room { words: KEY + key_words, flags: 0 };
+        let layout = KeyLayout::new(keys);
+        let mut room = Room { words: KEY + layout.words(), flags: 0 };
         let (mut cells, mut frames_max) = (Vec::new(), u64::MAX);
         for (agg, arg) in plan.aggs.iter().zip(args) {
             let (cell, most) = Cell::new(agg, *arg, &mut room)?;
@@ -129,9 +115,7 @@ impl Table {
         Ok(Table {
             pipeline,
             every_ns: plan.window.pane(),
-            parts,
-            presence,
-            key_words,
+            keys: layout,
             cells,
             flags,
             slot_words,
@@ -152,9 +136,9 @@ impl Table {
         self.region_slots()
     }
 
-    /// Words of a key.
-    pub(crate) fn key_words(&self) -> usize {
-        self.key_words
+    /// The layout of its keys.
+    pub fn keys(&self) -> &KeyLayout {
+        &self.keys
     }
 
     /// Bytes of a slot.
@@ -185,49 +169,4 @@ fn refusal(plan: &Summarize) -> Option<&'static str> {
         return Some("`max` is exact, so one worker has all groups");
     }
     plan.fill.is_some().then_some("`fill` keeps keys beyond their window")
-}
-
-/// The place of each part, the word of presence bits, and how many words there are. Parts of fewer
-/// than 64 bits share words.
-fn place_keys(keys: &[ValueShape]) -> (Vec<PartPlace>, Option<usize>, usize) {
-    let mut used: Vec<u32> = Vec::new();
-    let mut parts = Vec::new();
-    let mut optional = 0;
-    for key in keys {
-        let bits = match *key {
-            ValueShape::Address { .. } => 128,
-            ValueShape::Word { least, greatest, .. } if least >= 0 => {
-                (u64::BITS - greatest.leading_zeros()).max(1)
-            }
-            ValueShape::Word { .. } => 64,
-        };
-        let present = key.is_nullable().then(|| {
-            optional += 1;
-            optional - 1
-        });
-        let (word, shift) = if bits == 128 {
-            used.extend([64, 64]);
-            (used.len() - 2, 0)
-        } else {
-            let word = used.iter().position(|used| used + bits <= 64).unwrap_or_else(|| {
-                used.push(0);
-                used.len() - 1
-            });
-            used[word] += bits;
-            (word, used[word] - bits)
-        };
-        parts.push(PartPlace { word, shift, bits, present });
-    }
-    if optional == 0 {
-        return (parts, None, used.len());
-    }
-    let free = used.iter().position(|used| used + optional <= 64);
-    let word = free.unwrap_or_else(|| {
-        used.push(0);
-        used.len() - 1
-    });
-    for part in &mut parts {
-        part.present = part.present.map(|bit| bit + used[word]);
-    }
-    (parts, Some(word), used.len())
 }

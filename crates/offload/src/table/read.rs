@@ -48,18 +48,7 @@ impl Table {
     }
 
     fn read_slot(&self, slot: &[u64], out: &mut TableGroups) {
-        let key = &slot[KEY..KEY + self.key_words];
-        let presence = self.presence.map_or(0, |word| key[word]);
-        for part in &self.parts {
-            let is_there = part.present.is_none_or(|bit| presence >> bit & 1 == 1);
-            out.keys.push(is_there.then(|| match part.bits {
-                128 => u128::from(key[part.word]) << 64 | u128::from(key[part.word + 1]),
-                bits => {
-                    let mask = u64::MAX >> (u64::BITS - bits);
-                    u128::from(key[part.word] >> part.shift & mask)
-                }
-            }));
-        }
+        out.keys.extend(self.keys.read(&slot[KEY..KEY + self.keys.words()]));
         let flags = self.flags.map_or(0, |at| slot[at]);
         out.cells.extend(self.cells.iter().map(|cell| cell.value(slot, flags)));
         out.frames += slot[FRAMES];

@@ -141,16 +141,16 @@ impl Kernel {
             .collect();
         let mut args_at = Vec::new();
         for (code, shapes) in codes.iter().zip(shapes) {
-            code.begin_key(&mut a);
+            code.key().begin(&mut a);
             for (p, shape) in shapes.keys.iter().enumerate() {
                 optional(&mut a, at, |a| match shape {
                     ValueShape::Address { .. } => {
                         a.load(Size::DW, R0, R6, at + 8).load(Size::DW, R1, R6, at + 16);
-                        code.set_address(a, p, R0, R1);
+                        code.key().set_address(a, p, R0, R1);
                     }
                     ValueShape::Word { .. } => {
                         a.load(Size::DW, R0, R6, at + 8);
-                        code.set_word(a, p, R0, R1);
+                        code.key().set_word(a, p, R0, R1);
                     }
                 });
                 at += if matches!(shape, ValueShape::Address { .. }) { 24 } else { 16 };
@@ -638,7 +638,7 @@ fn what_the_kernel_cannot_sum_is_refused() {
 #[test]
 fn parts_of_keys_share_words() {
     let flow = [ADDRESS, OPTIONAL, ADDRESS, OPTIONAL, WORD];
-    assert_eq!(table(&flow, &[], 4).key_words, 5);
-    assert_eq!(table(&[LONG, TRUTH], &[], 4).key_words, 2);
-    assert_eq!(table(&[TIME], &[], 4).key_words, 1, "63 bits, and whether it is there");
+    assert_eq!(table(&flow, &[], 4).keys().words(), 5);
+    assert_eq!(table(&[LONG, TRUTH], &[], 4).keys().words(), 2);
+    assert_eq!(table(&[TIME], &[], 4).keys().words(), 1, "63 bits, and whether it is there");
 }

@@ -1,6 +1,7 @@
 //! Programs in the kernel beside the engine.
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_capture::ebpf::{Program, ProgramKind, SharedMemory, TestRun};
 use weir_capture::{Options, open};
@@ -100,10 +101,13 @@ pub(crate) fn counting_kernel(text: &str, hook: Hook) -> Result<Kernel, NotOfflo
     kernel_of(&plan_of(text), options)
 }
 
+/// What keys are hashed with, such as a run draws.
+const SECRET: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x9e37_79b9_7f4a_7c15];
+
 /// The program in XDP for a query that hands packets out, to these outlets.
 pub(crate) fn acting_kernel(text: &str, outlets: &[KernelOutlet]) -> Result<Kernel, NotOffloaded> {
     let options = OffloadOptions::new(Hook::Xdp, processors());
-    let options = OffloadOptions { groups: Some([7, 13]), outlets: Ok(outlets), ..options };
+    let options = OffloadOptions { groups: Some(SECRET), outlets: Ok(outlets), ..options };
     kernel_of(&plan_of(text), options)
 }
 
@@ -145,6 +149,16 @@ impl Kernel {
         let actions = self.program.actions.as_ref().expect("it hands packets out");
         let words = self.memory.last().expect("that is the last map").words();
         words[actions.memory.longest(outlet)].store(longest, Relaxed);
+    }
+
+    /// The words of the control memory, of programs that have it.
+    pub(crate) fn control(&self) -> &[AtomicU64] {
+        self.memory[1].words()
+    }
+
+    /// The words of a table of states.
+    pub(crate) fn states(&self, table: usize) -> &[AtomicU64] {
+        self.memory[2 + self.program.tables.len() + table].words()
     }
 
     /// Frames and bytes that it dropped, and those that went to each outlet.
@@ -253,12 +267,17 @@ fn numbers(pipeline: &mut weir_plan::Pipeline) {
 
 /// The outlets that a program hands each frame to, in order.
 pub(crate) fn handed_out(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<Outlet>> {
-    let mut source = Frames::new(LinkType::ETHERNET, &timed(frames));
+    handed_out_at(text, &timed(frames))
+}
+
+/// The same of frames with these times, which rise.
+pub(crate) fn handed_out_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<Outlet>> {
+    let mut source = Frames::new(LinkType::ETHERNET, frames);
     let answer = naive::run(&program_of(text), &Functions::default(), &mut source, &TIME);
     let mut outlets = vec![Vec::new(); frames.len()];
     for out in answer.frames {
-        let number = (out.ts / APART_NS) as usize;
-        assert_eq!(out.bytes, frames[number], "frames leave as they came");
+        let number = frames.binary_search_by_key(&out.ts, |frame| frame.0).expect("a frame's time");
+        assert_eq!(out.bytes, frames[number].1, "frames leave as they came");
         outlets[number].push(out.outlet);
     }
     outlets

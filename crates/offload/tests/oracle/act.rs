@@ -9,7 +9,7 @@ use weir_offload::{TO_HOST, redirect_to};
 use weir_packet::egress::Outlet;
 
 /// The outlets of the functions below; packets that pass are only counted.
-fn outlets() -> Vec<KernelOutlet> {
+pub(super) fn outlets() -> Vec<KernelOutlet> {
     let named = |name: &str, place| KernelOutlet { outlet: Outlet::Named(name.to_owned()), place };
     let file = OutletPlace::UserSpace("files are written in user space".to_owned());
     vec![

@@ -70,9 +70,9 @@ fn kernel(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTab
             TableCode { table: &tables[number], map, control, number, places }
         })
         .collect();
-    codes[0].begin_key(a);
+    codes[0].key().begin(a);
     a.load(Size::H, R0, R6, 36).be(Size::H, R0);
-    codes[0].set_word(a, 0, R0, R1);
+    codes[0].key().set_word(a, 0, R0, R1);
     codes.iter().for_each(|code| code.find(a, TableExits { full: up, ended: up }));
     codes[0].slot(a, R8);
     codes[0].count(a, R8, R0);
@@ -90,7 +90,8 @@ fn kernel(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTab
     let clocks = move || Clocks { real: time.load(Ordering::SeqCst), monotonic: 0 };
     let kernel = Arc::new(KernelTables::new(tables, Box::new(clocks)));
     let frames = SharedMemory::new("weir-frames", FrameCount::WORDS).expect("memory");
-    let memory = kernel.add(FrameCounts(Arc::new(frames)), None).expect("the kernel has memory");
+    let memory =
+        kernel.add(FrameCounts(Arc::new(frames)), None, &[]).expect("the kernel has memory");
     let fds = [&memory.control, &memory.memory[0], &memory.memory[1]].map(SharedMemory::number);
     let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code.with_maps(&fds));
     kernel.read_from(memory);
@@ -289,7 +290,7 @@ fn offloaded(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<Kernel
     let clocks = move || Clocks { real: clock.load(Ordering::SeqCst), monotonic: 0 };
     let kernel = Arc::new(KernelTables::new(compiled.tables.clone(), Box::new(clocks)));
     let frames = SharedMemory::new("weir-frames", compiled.maps[0].words).expect("memory");
-    let memory = kernel.add(FrameCounts(Arc::new(frames)), None).expect("memory");
+    let memory = kernel.add(FrameCounts(Arc::new(frames)), None, &[]).expect("memory");
     let mut fds = vec![memory.frames.0.number(), memory.control.number()];
     fds.extend(memory.memory.iter().map(SharedMemory::number));
     let code = compiled.code.with_maps(&fds);

@@ -87,6 +87,70 @@ fn a_firewall_in_the_kernel_lets_through_what_it_may() {
     }
 }
 
+/// A firewall whose port 22 is closed to those who have not knocked.
+const KNOCK: &str = "
+    packets | where interface == \"eth1\" | forward \"eth0\"
+    packets | where interface == \"eth0\" and arp | forward \"eth1\"
+    packets
+    | where interface == \"eth0\" and tcp
+    | scan stage = 0 by ip.src, ip.dst idle 60s =>
+        match (stage, tcp.dport) {
+            (0, 5123) => 1,
+            (1, 6234) => 2,
+            (2, 7345) => 3,
+            (3, 8456) or (4, _) => 4,
+            _ => 0,
+        }
+    | where tcp.dport == 22
+    | branch when stage == 4 -> forward \"eth1\" else -> drop";
+
+/// The kernel holds what it knows of each client.
+#[test]
+fn a_firewall_in_the_kernel_opens_to_those_who_know_the_knock() {
+    let test = "wires::in_kernel::a_firewall_in_the_kernel_opens_to_those_who_know_the_knock";
+    let spaces = [(); 3].map(|()| Space::new(test));
+    let [Some(client), Some(wall), Some(server)] = spaces else { return };
+    if !attach(test, &wall, "eth0", &client, "192.0.2.1")
+        || !attach(test, &wall, "eth1", &server, SERVER)
+    {
+        return;
+    }
+    let open = server.run(|| TcpListener::bind((SERVER, 22)).expect("binds"));
+    for host in [&client, &server] {
+        let set = || Command::new("ethtool").args(["-K", "h0", "gro", "on"]).status();
+        assert!(host.run(set).is_ok_and(|status| status.success()), "ethtool");
+    }
+    let run = ["run", "-e", KNOCK, "-i", "eth0", "-i", "eth1"];
+    let run = start(&wall, &[&run[..], &IN_KERNEL].concat());
+    run.wait_for_report("4 stages of pipeline 3, and hands packets", 2);
+    let (wait, knock) = (Duration::from_secs(3), Duration::from_millis(20));
+    assert!(connect(&client, 22, Duration::from_millis(200)).is_none(), "it is closed");
+    for port in [5123, 7345, 6234, 8456] {
+        connect(&client, port, knock);
+    }
+    assert!(connect(&client, 22, Duration::from_millis(200)).is_none(), "that was another order");
+    // A knock may be sent twice by a slow machine, and start over.
+    let mut stream = until("the firewall opens", || {
+        for port in [5123, 6234, 7345, 8456] {
+            connect(&client, port, knock);
+        }
+        connect(&client, 22, wait)
+    });
+    let (mut peer, _) = open.accept().expect("it came");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("sets");
+    peer.write_all(b"hello").expect("takes it");
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"hello");
+    drop((stream, peer));
+    let ledger = run.interrupt();
+    let [received, acted, filtered, processed] =
+        ["received", "acted", "filtered", "processed"].map(|name| count(&ledger, name));
+    assert!(acted > 10 && filtered > 0, "{ledger}");
+    assert!(received == acted + filtered + processed, "{ledger}");
+    assert!(count(&ledger, "dropped") > 0 && !ledger.contains("refused"), "{ledger}");
+}
+
 #[test]
 fn nothing_stays_attached_when_a_run_is_killed() {
     let test = "wires::in_kernel::nothing_stays_attached_when_a_run_is_killed";

@@ -50,6 +50,17 @@ fn present_at(states: &[State]) -> (usize, usize) {
     if states.len() <= MODE_BITS as usize { (META, HEAD) } else { (HEAD, HEAD + 1) }
 }
 
+/// Writes the words of a table row after its key: these states, none of which is absent, a word
+/// each.
+pub(super) fn put(cells: &mut [u64], states: &[State], values: &[u64]) {
+    let (present, mut at) = present_at(states);
+    cells[present] |= (1 << states.len()) - 1;
+    for (state, value) in states.iter().zip(values) {
+        cells[at] = *value;
+        at += width(state);
+    }
+}
+
 fn width(state: &State) -> usize {
     state.ty.repr().words().max(1)
 }

@@ -32,6 +32,16 @@ impl Steps {
         Steps { automaton, work }
     }
 
+    /// The state of the automaton in which its states have these values; that in which a key begins
+    /// if there is none.
+    pub(super) fn number_of(&self, states: &[u64]) -> u64 {
+        let has = |n: &usize| {
+            let value = |s: usize| self.automaton.output(s)[*n];
+            states.iter().enumerate().all(|(s, v)| value(s) == Some(u128::from(*v)))
+        };
+        (0..AUTOMATON_STATES).find(has).unwrap_or(START.into()) as u64
+    }
+
     /// Computes what each row does.
     pub(super) fn begin(&mut self, batch: &mut Batch<'_>, rows: Bits) {
         self.work.seen = 0;

@@ -286,6 +286,41 @@ impl Store {
         end
     }
 
+    /// The number among those taken of the key of the row at `i` of the batch.
+    fn taken_at(&self, i: usize) -> usize {
+        let n = self.keys.len.min(BATCH);
+        self.positions[..n].partition_point(|&position| usize::from(position) < i)
+    }
+
+    /// The row of the key that was taken of the row at `i` of the batch, if it has one.
+    fn row_of(&self, i: usize) -> Option<u32> {
+        let j = self.taken_at(i);
+        let found = self.index.find(self.keys.hashes[j], |row| {
+            let row = &self.words[row as usize * self.stride..][..self.layout.words];
+            self.keys.words.iter().zip(row).all(|(plane, word)| plane[j] == *word)
+        });
+        found.ok()
+    }
+
+    /// Whether there is a row of the key that was taken of the row at `i` of the batch.
+    pub(super) fn knows(&self, i: usize) -> bool {
+        self.row_of(i).is_some()
+    }
+
+    /// Has the row of the key that was taken of the row at `i` of the batch hold what `write` writes
+    /// after the key, as if its last row had come at the time `last`.
+    pub(super) fn put(&mut self, i: usize, last: i64, write: impl FnOnce(&mut [u64])) {
+        let row = match self.row_of(i) {
+            Some(row) => row,
+            None => self.add(self.taken_at(i), last),
+        };
+        let start = row as usize * self.stride;
+        let cells = &mut self.words[start + self.layout.words..start + self.stride];
+        cells[META..].fill(0);
+        cells[LAST] = last as u64;
+        write(cells);
+    }
+
     /// Fetches the rows that the keys which were taken are likely to have: to be called before
     /// [`Store::find_or_add`].
     pub(super) fn prefetch(&mut self) {
