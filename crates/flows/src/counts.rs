@@ -70,6 +70,10 @@ pub struct Counts {
     pub templates_refused: u64,
     /// Datagrams that were refused since there were too many exporters.
     pub exporters_refused: u64,
+    /// Sessions that were forgotten for others, since their host had too many.
+    pub sessions_forgotten: u64,
+    /// Flows with running totals that were forgotten since there were too many.
+    pub totals_forgotten: u64,
 }
 
 impl Counts {

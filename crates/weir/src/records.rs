@@ -119,6 +119,8 @@ pub(crate) fn render(summary: &RecordSummary) -> String {
         (counts.options, "records of options"),
         (counts.counters, "samples of counters"),
         (*others, "packets without such a datagram"),
+        (counts.sessions_forgotten, "exporters forgotten, of which a host had too many"),
+        (counts.totals_forgotten, "flows with running totals forgotten, of which were too many"),
         (*ahead, "records that ended more than a minute after they came, as they said"),
     ] {
         if n > 0 {
