@@ -1,7 +1,7 @@
 //! The collector: which exporter a datagram is of, and what becomes of it.
 
 use crate::bytes::Bytes;
-use crate::counts::{Counts, Exporter, Fault};
+use crate::counts::{Counts, Exporter, Fault, records_of};
 use crate::export::Export;
 use crate::held::Held;
 use crate::limits::{
@@ -132,6 +132,7 @@ impl Collector {
         self.totals.expire(datagram.received);
         let session = self.sessions.get_mut(&key).expect("it was just opened");
         session.seen = session.seen.max(datagram.received);
+        self.exporters[session.counts].datagrams += 1;
         let mut reading = Reading {
             key,
             export: header.export(),
@@ -237,8 +238,15 @@ impl Collector {
             return others;
         }
         let (address, domain) = if is_full { (None, 0) } else { (Some(address), domain) };
-        let (records, lost, restarts) = (0, 0, 0);
-        self.exporters.push(Exporter { address, domain, protocol, records, lost, restarts });
+        self.exporters.push(Exporter {
+            address,
+            domain,
+            protocol,
+            datagrams: 0,
+            records: 0,
+            lost: 0,
+            restarts: 0,
+        });
         self.exporters.len() - 1
     }
 
@@ -287,9 +295,14 @@ impl Collector {
         (self.sessions.len(), templates)
     }
 
-    /// What is missing of all exporters together, by their numbers.
-    pub fn lost(&self) -> u64 {
-        self.exporters.iter().fold(0, |sum, exporter| sum.saturating_add(exporter.lost))
+    /// How many records of all exporters are missing by their numbers, about.
+    pub fn lost_records(&self) -> u64 {
+        self.exporters.iter().fold(0, |sum, exporter| sum.saturating_add(exporter.lost_records()))
+    }
+
+    /// How many records so many datagrams brought, if they were as those that came.
+    pub fn records_of(&self, datagrams: u64) -> u64 {
+        records_of(datagrams, self.counts.records, self.counts.datagrams)
     }
 }
 

@@ -228,7 +228,7 @@ fn losses_are_counted_by_exporter() {
     let text = said(&output);
     for line in [
         "received   56 flow records",
-        "lost       4 on the way from exporters",
+        "lost       4 data records on the way from exporters",
         "datagrams  30; beside flows 2 records of options, 12 samples of counters",
         "exporter   192.0.2.254/1 ipfix: 20 records, 4 data records lost",
         "exporter   192.0.2.253/7 netflow9: 12 records\n",
@@ -240,7 +240,7 @@ fn losses_are_counted_by_exporter() {
     assert!(text.lines().any(|line| line.starts_with("late ")), "{text}");
     let quiet = weir(&["run", "-e", query, "-r", CAPTURE, "-q", "--fail-on-loss", "-o", "csv"]);
     assert_eq!(quiet.status.code(), Some(1));
-    assert!(said(&quiet).starts_with("lost       4 on the way"), "{}", said(&quiet));
+    assert!(said(&quiet).starts_with("lost       4 data records on the way"), "{}", said(&quiet));
 }
 
 /// tshark and Weir read the same of each record of a capture.
