@@ -158,10 +158,8 @@ pub(crate) fn losses(summary: &RecordSummary) -> String {
             true => format!(", with some {records} records"),
             false => String::new(),
         };
-        let _ = writeln!(
-            out,
-            "lost       {lost} {unit} on the way from exporters, as their sequence numbers say{some}"
-        );
+        let place = "on the way from exporters, as their sequence numbers say";
+        let _ = writeln!(out, "lost       {lost} {unit} {place}{some}");
     }
     let untemplated = counts.untemplated;
     for (n, what) in [
