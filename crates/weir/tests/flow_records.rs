@@ -119,6 +119,29 @@ fn records_are_counted_and_summed() {
     insta::assert_snapshot!(rows(query, CAPTURE, &[]).join("\n"));
 }
 
+/// One run exports what another collects: with either protocol the same flows come.
+#[test]
+fn what_is_exported_is_collected() {
+    let meter = "packets | where ip | summarize first = first(ts), end = last(ts), \
+                 packets = count(), bytes = sum(ip.len), flags = bit_or(tcp.flags), \
+                 end_reason = end_reason() by flow session 15s";
+    let flows = |scheme: &str| {
+        let query = "flows | project start, end, ip.src, sport, ip.dst, dport, \
+                     ip.proto, packets, bytes, end_reason";
+        let receiver = Receiver::start(query, "netflow", &["--lateness", "1d"]);
+        let to = format!("{scheme}://{}", receiver.to());
+        let capture = "fixtures/sessions.pcap";
+        let output = weir(&["run", "-e", meter, "-r", capture, "--export", &to]);
+        assert!(output.status.success(), "{}", said(&output));
+        let mut rows = receiver.end().0;
+        rows.sort();
+        rows
+    };
+    let (ipfix, netflow9) = (flows("ipfix"), flows("netflow9"));
+    assert_eq!(ipfix.len(), 8, "a header and the flows: {ipfix:?}");
+    assert_eq!(ipfix, netflow9);
+}
+
 /// Windows, joins, top, names, formats, alerts: the stages and ends of the language.
 #[test]
 fn the_language_works_on_records() {

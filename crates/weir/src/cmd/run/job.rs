@@ -121,7 +121,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         functions,
         filter,
         format,
-        collector: options.rows.export.as_deref().map(Collector::connect).transpose()?,
+        collector: options.rows.export.as_ref().map(Collector::connect).transpose()?,
         options: &options,
         term,
         site,
