@@ -3,6 +3,7 @@
 
 use crate::address::KafkaTopic;
 use crate::limits::ORDER_MAX;
+use crate::packets::SpreadKey;
 use crate::properties::Properties;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -72,6 +73,10 @@ pub struct PartitionOrder {
     pub group: String,
     /// The partition.
     pub partition: i32,
+    /// The process that started this one.
+    pub parent: u32,
+    /// The keys that packets may be spread by, so that the rows are those of all packets.
+    pub keys: Vec<SpreadKey>,
     /// The name of the probe that its partial results are of, if there are any.
     pub probe: String,
     /// What becomes of rows.

@@ -24,13 +24,13 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Takes the order, and does what it says.
 pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
-    signals::outlast()?;
+    let told = signals::outlast()?;
     // Not by way of a buffer: the run of a partition may have said something already.
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order: CarrierOrder = read_framed(&mut stdin)
         .context("this command is started by weir run and weir merge; its orders")?;
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    if let Err(why) = give_up(&order, term) {
+    if let Err(why) = give_up(&order, &told, term) {
         if matches!(order.task, Task::Consume(_) | Task::Process(_)) {
             return Err(why);
         }
@@ -45,18 +45,20 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
         Task::Packets => send(&order, weir_kafka::send_packets, stdout, term),
         Task::Rows => send(&order, weir_kafka::send_rows, stdout, term),
         Task::Join(task) => join(&order, task, stdout, term),
-        Task::Process(task) => process(&order, task, stdout, term),
+        Task::Process(task) => process(&order, task, stdout, &told, term),
     }
 }
 
 /// Gives up what is not needed to reach brokers.
-fn give_up(order: &CarrierOrder, term: &Term) -> anyhow::Result<()> {
+fn give_up(order: &CarrierOrder, told: &AtomicBool, term: &Term) -> anyhow::Result<()> {
     if let Some(user) = &order.user {
         become_user(user).with_context(|| format!("-Z {user}"))?;
     }
-    if let Task::Process(_) = &order.task {
+    if let Task::Process(task) = &order.task {
         // A change of the user would have undone it.
-        signals::end_with_parent()?;
+        if !signals::end_with_parent(task.parent)? {
+            told.store(true, Ordering::Relaxed);
+        }
     }
     let mut needs = Needs::default();
     needs.servers(order.properties.files());
@@ -250,15 +252,15 @@ fn join(
 }
 
 /// Carries the packets of a partition to a run, and its rows from there. The run is at the other
-/// end of standard input, which is a socket; SIGTERM ends it once what is ready is committed.
+/// end of standard input, which is a socket; SIGTERM, whenever it came, ends it once what is ready
+/// is committed.
 fn process(
     order: &CarrierOrder,
     task: &PartitionOrder,
     stdout: File,
+    stop: &AtomicBool,
     term: &Term,
 ) -> anyhow::Result<Status> {
-    let stop = Arc::<AtomicBool>::default();
-    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop))?;
     let worker = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let events = Mutex::new(stdout);
     let report = |event: &PartitionEvent| {
@@ -266,7 +268,7 @@ fn process(
         write_framed(event, &mut *events)
     };
     let say = say("kafka".to_owned(), term);
-    match weir_kafka::process(order, task, worker, &report, &stop, &say) {
+    match weir_kafka::process(order, task, worker, &report, stop, &say) {
         Ok(()) => {}
         Err(KafkaFault::Io(e)) if e.kind() == io::ErrorKind::BrokenPipe => {}
         Err(fault @ KafkaFault::Broker(_)) => {
