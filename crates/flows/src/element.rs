@@ -3,7 +3,7 @@
 
 use crate::bytes::unsigned;
 use crate::export::Export;
-use crate::totals::{BYTES, COUNTERS, PACKETS, REVERSE_BYTES, REVERSE_PACKETS, Running};
+use crate::totals::{BYTES, COUNTERS, FlowName, PACKETS, REVERSE_BYTES, REVERSE_PACKETS, Running};
 use weir_packet::record::{FlowRecord, Slot};
 
 /// The enterprise whose elements are IANA's, of the other direction (RFC 5103, section 6.1).
@@ -30,8 +30,7 @@ pub(crate) struct Filling {
     destination_port: Option<u64>,
     /// Counters since the flow began, by [`COUNTERS`].
     pub(crate) running: Running,
-    /// The number that the exporter gave the flow.
-    pub(crate) flow_id: Option<u64>,
+    pub(crate) name: FlowName,
     /// The number of the sampler that the packets came from.
     pub(crate) sampler: Option<u64>,
     /// Packets that are taken one after the other, and then left out.
@@ -54,7 +53,7 @@ impl Filling {
             source_port: None,
             destination_port: None,
             running: [None; COUNTERS.len()],
-            flow_id: None,
+            name: FlowName::default(),
             sampler: None,
             interval: None,
             space: None,
@@ -91,7 +90,7 @@ impl Filling {
             24 => self.number_unless_there(Slot::Packets, bytes),
             85 => self.running[BYTES] = count(bytes),
             86 => self.running[PACKETS] = count(bytes),
-            148 => self.flow_id = unsigned(bytes),
+            148 => self.name.id = unsigned(bytes),
             232 => self.number(Slot::ReverseBytes, bytes),
             299 => self.number(Slot::ReversePackets, bytes),
             4 => self.small(Slot::IpProtocol, bytes, 8),
@@ -136,6 +135,9 @@ impl Filling {
         let milliseconds = |n: u64| i64::try_from(n).ok()?.checked_mul(1_000_000);
         let before = |us: u64| export.sent.checked_sub(i64::try_from(us).ok()?.checked_mul(1000)?);
         let number = unsigned(bytes);
+        if matches!(element, 22 | 150 | 152 | 154 | 156) {
+            self.name.began = number;
+        }
         let seconds = number.and_then(|n| i64::try_from(n).ok()?.checked_mul(SECOND));
         let (start, end) = match element {
             21 => return self.last_uptime = number.and_then(|n| n.try_into().ok()),

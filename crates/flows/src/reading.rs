@@ -141,14 +141,14 @@ impl Reading<'_> {
     /// A record of a flow.
     fn flow(&mut self, filling: Filling) {
         let (sampler, export) = (filling.sampler, self.export);
-        let (running, id) = (filling.running, filling.flow_id);
+        let (running, name) = (filling.running, filling.name);
         let (mut record, ts) = filling.finish(&export, self.session.started);
         // Counters that say what came since the record before come first.
         let missing = |i: usize| running[i].filter(|_| record.get(COUNTERS[i]).is_none());
         let running = std::array::from_fn(missing);
         if running.iter().any(Option::is_some) {
             let is_last = matches!(record.get(Slot::EndReason), Some(1 | 3..=5));
-            let flow = RunningFlow::new(self.key, id, &record);
+            let flow = RunningFlow::new(self.key, name, &record);
             let came = self.totals.difference(flow, running, is_last, export.received);
             for (slot, came) in COUNTERS.into_iter().zip(came) {
                 if let Some(came) = came {

@@ -21,10 +21,8 @@ pub(crate) const REVERSE_PACKETS: usize = 3;
 /// Running totals, by the counters; absent where the record has none.
 pub(crate) type Running = [Option<u64>; COUNTERS.len()];
 
-/// What tells a flow from others of its session. A flow with the same addresses that began at
-/// another time is another one.
-const KEY: [Slot; 13] = [
-    Slot::Start,
+/// What tells a flow from others of its session, beside when it began.
+const KEY: [Slot; 12] = [
     Slot::Source,
     Slot::Destination,
     Slot::SourcePort,
@@ -50,19 +48,28 @@ const ROUTES: [Slot; 6] = [
     Slot::DestinationMask,
 ];
 
+/// What the exporter says of a flow beside its fields.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct FlowName {
+    /// The number that the exporter gave it (flowId).
+    pub(crate) id: Option<u64>,
+    /// When it began, as the record has it: a time that is reckoned from that of the datagram
+    /// differs from record to record.
+    pub(crate) began: Option<u64>,
+}
+
 /// A flow of a session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct RunningFlow {
     session: SessionKey,
-    /// The number that the exporter gave it (flowId).
-    id: Option<u64>,
+    name: FlowName,
     /// Which slots have a value, a bit each.
     present: u32,
     values: Box<[u64]>,
 }
 
 impl RunningFlow {
-    pub(crate) fn new(session: SessionKey, id: Option<u64>, record: &FlowRecord) -> RunningFlow {
+    pub(crate) fn new(session: SessionKey, name: FlowName, record: &FlowRecord) -> RunningFlow {
         let has_addresses =
             [Slot::Source, Slot::Destination].iter().all(|&slot| record.get(slot).is_some());
         let routes = if has_addresses { &[][..] } else { &ROUTES };
@@ -78,7 +85,7 @@ impl RunningFlow {
                 _ => values.push(value),
             }
         }
-        RunningFlow { session, id, present, values: values.into() }
+        RunningFlow { session, name, present, values: values.into() }
     }
 }
 
@@ -203,6 +210,7 @@ const LOOK_NS: i64 = 60 * 1_000_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::net::Ipv4Addr;
     use weir_packet::record::Protocol;
 
@@ -210,11 +218,47 @@ mod tests {
         let sender = Ipv4Addr::from_bits(host).into();
         let protocol = Protocol::Ipfix;
         let session = SessionKey { sender, port: 1, protocol, address: sender, domain: 0 };
-        RunningFlow::new(session, Some(number), &FlowRecord::EMPTY)
+        let name = FlowName { id: Some(number), began: None };
+        RunningFlow::new(session, name, &FlowRecord::EMPTY)
     }
 
     fn bytes(totals: &mut Totals, flow: RunningFlow, total: u64, now: i64) -> u64 {
         totals.difference(flow, [Some(total), None, None, None], false, now)[0].expect("bytes")
+    }
+
+    proptest! {
+        /// As the most obvious way has it, while nothing has to be forgotten.
+        #[test]
+        fn differences_are_those_of_a_plain_map(
+            all in proptest::collection::vec(
+                (
+                    0u32..3,
+                    0u64..3,
+                    prop_oneof![Just(None), (0u64..5).prop_map(Some), Just(Some(u64::MAX))],
+                    0u8..5,
+                ),
+                0..60,
+            ),
+        ) {
+            let (mut totals, mut model) = (Totals::default(), BTreeMap::new());
+            for (host, number, total, ends) in all {
+                let running = [total, None, total.map(|total| total / 2), None];
+                let is_last = ends == 0;
+                let came = totals.difference(flow(host, number), running, is_last, 0);
+                let known: Running = model.remove(&(host, number)).unwrap_or_default();
+                for i in 0..COUNTERS.len() {
+                    let expected = running[i].map(|n| match known[i] {
+                        Some(before) if before <= n => n - before,
+                        _ => n,
+                    });
+                    prop_assert_eq!(came[i], expected);
+                }
+                if !is_last {
+                    model.insert((host, number), std::array::from_fn(|i| running[i].or(known[i])));
+                }
+                prop_assert_eq!(totals.len(), model.len());
+            }
+        }
     }
 
     #[test]

@@ -43,6 +43,24 @@ fn a_flow_that_began_anew_has_totals_of_its_own() {
     assert_eq!(of_elements(&mut c, &[8, 12, 85, 136], &all), expected);
 }
 
+/// Of NetFlow 9 the start is reckoned from whole seconds, so that it moves from record to record.
+#[test]
+fn a_start_that_is_reckoned_does_not_make_another_flow() {
+    let mut c = Collector::new();
+    let fields = set(0, &template(256, &[8, 4, 12, 4, 22, 4, 85, 4]));
+    let data = |began: u32, total: u32| set(256, &be32(&[1, 2, began, total]));
+    let all = [(5000, 4500, 100), (5700, 4500, 150), (6100, 4500, 170), (6200, 6100, 40)];
+    let bytes: Vec<u64> = (1..)
+        .zip(all)
+        .flat_map(|(n, (uptime, began, total))| {
+            let sets = [fields.clone(), data(began, total)];
+            read(&mut c, &netflow9(n, uptime, &sets))
+        })
+        .map(|seen| seen.0)
+        .collect();
+    assert_eq!(bytes, [100, 50, 20, 40]);
+}
+
 #[test]
 fn deltas_come_before_totals() {
     for elements in [[8, 12, 1, 85], [8, 12, 85, 1]] {
