@@ -151,7 +151,7 @@ pub(crate) fn render(summary: &RecordSummary) -> String {
 /// A line for each way in which records were lost; empty if nothing was. They are printed even with
 /// `-q`, and `--fail-on-loss` fails for them.
 pub(crate) fn losses(summary: &RecordSummary) -> String {
-    let RecordSummary { counts, exporters, dropped, crowded, .. } = summary;
+    let RecordSummary { counts, exporters, dropped, crowded, unseen, .. } = summary;
     let mut out = String::new();
     for (unit, lost, records) in on_the_way(exporters) {
         let some = match unit == "datagrams" {
@@ -164,6 +164,7 @@ pub(crate) fn losses(summary: &RecordSummary) -> String {
     let untemplated = counts.untemplated;
     for (n, what) in [
         (*dropped, "datagrams that the kernel dropped here: -B lets more wait"),
+        (*unseen, "packets before they were read, each maybe with a datagram: -B lets more wait"),
         (*crowded, "records of datagrams that bring more than 65,536 at once"),
         (untemplated, "data sets, whose template did not come in time"),
         (counts.templates_refused, "templates, of which there were too many"),
@@ -222,12 +223,14 @@ mod tests {
             ],
             dropped: 4,
             others: 0,
+            unseen: 2,
             ahead: 5,
             crowded: 6,
         };
         insta::assert_snapshot!(render(&summary), @r"
         lost       21 datagrams on the way from exporters, as their sequence numbers say, with some 525 records
         lost       4 datagrams that the kernel dropped here: -B lets more wait
+        lost       2 packets before they were read, each maybe with a datagram: -B lets more wait
         lost       6 records of datagrams that bring more than 65,536 at once
         lost       3 data sets, whose template did not come in time
         malformed  parts of datagrams: set length 1

@@ -19,6 +19,8 @@ struct Shared {
     told: Mutex<Lost>,
     /// Packets that were read and carried no datagram of an exporter.
     others: AtomicU64,
+    /// Packets that were lost before they were read.
+    unseen: AtomicU64,
     /// Records that said to end too long after they came.
     ahead: AtomicU64,
     /// Records beyond those that one datagram may bring.
@@ -36,6 +38,8 @@ pub struct RecordSummary {
     pub dropped: u64,
     /// Packets of a capture that carried no datagram of an exporter.
     pub others: u64,
+    /// Packets of a capture that were lost before they were read: each may have carried a datagram.
+    pub unseen: u64,
     /// Records that said to end more than [`RECORD_AHEAD_NS`](crate::limits::RECORD_AHEAD_NS) after
     /// they came, and count for the time at which they did.
     pub ahead: u64,
@@ -53,6 +57,7 @@ impl RecordReport {
             exporters: collector.exporters().to_vec(),
             dropped: self.0.dropped.load(Ordering::Relaxed),
             others: self.0.others.load(Ordering::Relaxed),
+            unseen: self.0.unseen.load(Ordering::Relaxed),
             ahead: self.0.ahead.load(Ordering::Relaxed),
             crowded: self.0.crowded.load(Ordering::Relaxed),
         }
@@ -64,6 +69,10 @@ impl RecordReport {
 
     pub(super) fn set_dropped(&self, dropped: u64) {
         self.0.dropped.store(dropped, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_unseen(&self, unseen: u64) {
+        self.0.unseen.store(unseen, Ordering::Relaxed);
     }
 
     pub(super) fn add_ahead(&self, n: u64) {
