@@ -165,7 +165,7 @@ grow() {
 
 read_() {
     java_ org.apache.kafka.tools.consumer.ConsoleConsumer --bootstrap-server "127.0.0.1:$PORT" \
-        --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 1500 \
+        --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 3000 \
         --formatter-property print.key=true 2>"$home/read-$1.log" || { cat "$home/read-$1.log" >&2; exit 1; }
 }
 

@@ -48,7 +48,7 @@ pub enum Task {
     /// Reads the log of a probe, and writes it as a stream.
     Consume(LogOrder),
     /// Produces records of packets, which come after the order, each for its partition.
-    Packets,
+    Packets(PacketsOrder),
     /// Produces rows, which come after the order.
     Rows,
     /// Is a member of a group of hosts, and says which partitions are for this one.
@@ -173,6 +173,13 @@ impl PartitionCounts {
 pub struct ProduceOrder {
     /// The probe, and its partition.
     pub log: LogName,
+    /// Where records wait if there is no room in memory, if anywhere.
+    pub spill: Option<SpillOrder>,
+}
+
+/// What is produced of packets.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct PacketsOrder {
     /// Where records wait if there is no room in memory, if anywhere.
     pub spill: Option<SpillOrder>,
 }

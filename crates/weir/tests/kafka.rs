@@ -75,6 +75,7 @@ fn probes_and_merges_by_kafka() {
     lives::a_dead_probe_is_retired_by_word(&broker);
     lives::a_broker_that_is_away_loses_nothing(&broker);
     lives::records_wait_on_disk_for_a_broker(&broker);
+    partitions::packets_wait_on_disk_for_a_broker(&broker);
     if has_wires {
         lives::lives_come_while_a_merge_runs(&broker);
     }

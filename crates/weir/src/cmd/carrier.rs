@@ -13,8 +13,8 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use weir_kafka::order::{
-    CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogOrder, PartitionEvent, PartitionOrder,
-    ProduceOrder, Roster, Task, read_framed, write_framed,
+    CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogOrder, PacketsOrder, PartitionEvent,
+    PartitionOrder, ProduceOrder, Roster, Task, read_framed, write_framed,
 };
 use weir_kafka::{KafkaFault, ParentOfGroup, PipeOfProbe, Say};
 use weir_sandbox::{Needs, become_user, confine};
@@ -42,7 +42,7 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
         Task::Produce(task) => produce(&order, task, stdout, term),
         Task::Look(roster) => look(&order, roster, stdout, term),
         Task::Consume(log) => consume(&order, log, stdout, term),
-        Task::Packets => send(&order, weir_kafka::send_packets, stdout, term),
+        Task::Packets(task) => send_packets(&order, task, stdout, term),
         Task::Rows => send(&order, weir_kafka::send_rows, stdout, term),
         Task::Join(task) => join(&order, task, stdout, term),
         Task::Process(task) => process(&order, task, stdout, &told, term),
@@ -62,7 +62,9 @@ fn give_up(order: &CarrierOrder, told: &AtomicBool, term: &Term) -> anyhow::Resu
     }
     let mut needs = Needs::default();
     needs.servers(order.properties.files());
-    if let Task::Produce(ProduceOrder { spill: Some(spill), .. }) = &order.task {
+    if let Task::Produce(ProduceOrder { spill: Some(spill), .. })
+    | Task::Packets(PacketsOrder { spill: Some(spill) }) = &order.task
+    {
         needs.folders(vec![spill.folder.clone()]);
         // What an earlier run has left is looked for.
         needs.read.push(spill.folder.clone());
@@ -197,6 +199,20 @@ fn send(
         }
         Err(fault) => failed(order, &fault, is_ready.get(), (&mut stdout, term)),
     }
+}
+
+/// Sends packets, with what waits on disk.
+fn send_packets(
+    order: &CarrierOrder,
+    task: &PacketsOrder,
+    stdout: File,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let by = |order: &CarrierOrder,
+              from: PipeOfProbe<'_>,
+              ready: &mut dyn FnMut(i32) -> io::Result<()>,
+              say: &Say| weir_kafka::send_packets(order, task, from, ready, say);
+    send(order, by, stdout, term)
 }
 
 /// Tells of a fault: the person, or the process that gave the order if that still waits for a word.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use weir_cluster::{ProbeHead, ProbeWriter};
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::order::{
-    CarrierAnswer, CarrierOrder, Detail, LogName, ProduceOrder, Task, read_framed, write_framed,
+    CarrierAnswer, CarrierOrder, Detail, LogName, PacketsOrder, ProduceOrder, Task, read_framed,
+    write_framed,
 };
 use weir_kafka::properties::Properties;
 
@@ -41,6 +42,7 @@ const TOPICS: &[(&str, &str, &[&str])] = &[
     ("lies", "1", &[]),
     ("headless", "1", &[]),
     ("grown", "1", &[]),
+    ("kept", "2", &[]),
 ];
 
 pub(crate) struct Broker {
@@ -251,7 +253,7 @@ fn carrier(address: &str, task: Task) -> (Child, ChildStdin, CarrierAnswer) {
 
 /// Produces records of packets, each the last of its run, into the first partition.
 pub(crate) fn produce_packets(address: &str, records: &[Vec<u8>]) {
-    let (carrier, mut stdin, answer) = carrier(address, Task::Packets);
+    let (carrier, mut stdin, answer) = carrier(address, Task::Packets(PacketsOrder::default()));
     assert!(matches!(answer, CarrierAnswer::Partitions(_)), "{answer:?}");
     for record in records {
         let head = [0, record.len() as u32].map(u32::to_le_bytes).concat();

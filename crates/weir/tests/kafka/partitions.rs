@@ -231,8 +231,12 @@ struct Capture {
 
 impl Capture {
     fn start(topic: &str) -> Capture {
+        Capture::start_with(topic, &[])
+    }
+
+    fn start_with(topic: &str, more: &[&str]) -> Capture {
         let args = ["run", "-e", "packets | pass", "-r", "-", "-w", topic, "-q"];
-        let mut child = weir(&args)
+        let mut child = weir(&[&args[..], more].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -346,6 +350,53 @@ pub(crate) fn nothing_is_lost_or_counts_twice(broker: &Broker) {
     };
     assert_eq!(values.iter().map(count).sum::<u64>(), sent, "each packet once");
     assert_eq!(sorted(&values.join("\n")), sorted(&one));
+}
+
+/// Packets wait on disk while a broker is away, also for the next run, and none is lost.
+pub(crate) fn packets_wait_on_disk_for_a_broker(broker: &Broker) {
+    let topic = &broker.address("kept");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
+    let (kept, config) = (path("kept"), path("config"));
+    fs::create_dir(&kept).expect("makes");
+    fs::write(&config, "queue.buffering.max.messages=2").expect("writes");
+    let more = ["--kafka-spill", &kept, "--kafka-config", &config];
+    let waits = || {
+        let files = fs::read_dir(&kept).expect("a folder").flatten();
+        let spilled = files.filter(|f| f.path().extension().is_some_and(|name| name == "spill"));
+        spilled.filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>()
+    };
+    let on_disk = |least: u64| {
+        let has = |_: &u32| {
+            crate::wires::pause();
+            waits() > least
+        };
+        assert!((0..600).find(has).is_some(), "nothing waits on disk: {}", waits());
+    };
+    let mut capture = Capture::start_with(topic, &more);
+    capture.send(3);
+    broker.kill();
+    // It goes on, though nothing is delivered.
+    capture.send(20);
+    on_disk(100_000);
+    broker.up();
+    capture.send(3);
+    let all = path("all.pcap");
+    let sent = capture.sent;
+    capture.end(&all);
+    assert_eq!(waits(), 0, "the space is given back");
+    let query = ["-e", BY_FLOW];
+    let output = ends(host(&query, topic, "kept", &["--until", "end"]), &["run"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let one = rows(&["run", query[0], query[1], "-r", &all, "-o", "json", "-q"]);
+    assert!(sorted(text(&output.stdout)) == sorted(&one), "{said}");
+    assert!(said.contains(&format!("committed  {sent} packets")), "{said}");
+    fails(
+        &["run", "flows", "-r", &all, "--kafka-spill", &kept],
+        2,
+        "for -w kafka:// and --publish",
+    );
 }
 
 /// A host gives partitions up to one that joins, and takes them back when that leaves.
