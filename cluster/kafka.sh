@@ -6,6 +6,8 @@
 #   cluster/kafka.sh up       starts it, if it does not run, and prints its address
 #   cluster/kafka.sh topic NAME [PARTITIONS [CONFIG=VALUE]...]
 #                             makes a topic, if it is not there
+#   cluster/kafka.sh grow NAME PARTITIONS
+#                             gives a topic so many partitions
 #   cluster/kafka.sh read NAME
 #                             prints what is committed in a topic: keys, a tab, values
 #   cluster/kafka.sh down     ends it
@@ -156,9 +158,14 @@ topic() {
         "${config[@]}" >"$home/topic-$name.log" 2>&1 || { cat "$home/topic-$name.log" >&2; exit 1; }
 }
 
+grow() {
+    java_ org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$PORT" --alter \
+        --topic "$1" --partitions "$2" >"$home/topic-$1.log" 2>&1 || { cat "$home/topic-$1.log" >&2; exit 1; }
+}
+
 read_() {
     java_ org.apache.kafka.tools.consumer.ConsoleConsumer --bootstrap-server "127.0.0.1:$PORT" \
-        --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 1500 \
+        --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 3000 \
         --formatter-property print.key=true 2>"$home/read-$1.log" || { cat "$home/read-$1.log" >&2; exit 1; }
 }
 
@@ -179,10 +186,11 @@ case ${1:-} in
 fetch) fetch ;;
 up) up ;;
 topic) topic "${@:2}" ;;
+grow) grow "$2" "$3" ;;
 read) read_ "$2" ;;
 down) down ;;
 *)
-    say "expected fetch, up, topic, read or down"
+    say "expected fetch, up, topic, grow, read or down"
     exit 2
     ;;
 esac

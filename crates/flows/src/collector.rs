@@ -1,13 +1,18 @@
 //! The collector: which exporter a datagram is of, and what becomes of it.
 
 use crate::bytes::Bytes;
-use crate::counts::{Counts, Exporter, Fault};
+use crate::counts::{Counts, Exporter, Fault, records_of};
 use crate::export::Export;
 use crate::held::Held;
-use crate::limits::{EXPORTERS_NAMED_MAX, SESSIONS_MAX, TEMPLATES_MAX, TIMEOUT_NS};
+use crate::limits::{
+    EXPORTERS_NAMED_MAX, SENDER_NAMED_MAX, SENDER_SESSIONS_MAX, SESSIONS_MAX, TEMPLATES_MAX,
+    TIMEOUT_NS, TOTALS_MAX,
+};
 use crate::reading::Reading;
+use crate::senders::{Senders, Usage};
 use crate::session::{Session, SessionKey};
 use crate::sflow::Sampled;
+use crate::totals::Totals;
 use crate::{ipfix, netflow5, netflow9, sflow};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,11 +36,13 @@ pub struct Datagram<'a> {
 pub struct Collector {
     sessions: BTreeMap<SessionKey, Session>,
     exporters: Vec<Exporter>,
+    senders: Senders,
     /// Templates of all sessions.
     templates: usize,
     /// When what has expired was looked for last.
     looked: i64,
     held: Held,
+    totals: Totals,
     sampled: Sampled,
     counts: Counts,
 }
@@ -70,14 +77,14 @@ impl DatagramHeader {
     }
 
     fn key(&self, datagram: &Datagram<'_>) -> SessionKey {
-        let Datagram { address, port, .. } = *datagram;
+        let Datagram { address: sender, port, .. } = *datagram;
         let (protocol, domain, address) = match self {
-            DatagramHeader::Netflow5(h) => (Protocol::Netflow5, h.engine.into(), address),
-            DatagramHeader::Netflow9(h) => (Protocol::Netflow9, h.source, address),
-            DatagramHeader::Ipfix(h) => (Protocol::Ipfix, h.domain, address),
+            DatagramHeader::Netflow5(h) => (Protocol::Netflow5, h.engine.into(), sender),
+            DatagramHeader::Netflow9(h) => (Protocol::Netflow9, h.source, sender),
+            DatagramHeader::Ipfix(h) => (Protocol::Ipfix, h.domain, sender),
             DatagramHeader::Sflow(h) => (Protocol::Sflow, h.sub_agent, h.agent),
         };
-        SessionKey { address, port, protocol, domain }
+        SessionKey { sender, port, protocol, address, domain }
     }
 
     fn export(&self) -> Export {
@@ -96,9 +103,11 @@ impl Collector {
         Collector {
             sessions: BTreeMap::new(),
             exporters: Vec::new(),
+            senders: Senders::default(),
             templates: 0,
             looked: i64::MIN,
             held: Held::default(),
+            totals: Totals::default(),
             sampled: Sampled::new(),
             counts: Counts::default(),
         }
@@ -117,8 +126,13 @@ impl Collector {
             self.counts.exporters_refused += 1;
             return;
         }
+        if self.templates >= TEMPLATES_MAX {
+            self.relieve_templates(key.sender, datagram.received);
+        }
+        self.totals.expire(datagram.received);
         let session = self.sessions.get_mut(&key).expect("it was just opened");
         session.seen = session.seen.max(datagram.received);
+        self.exporters[session.counts].datagrams += 1;
         let mut reading = Reading {
             key,
             export: header.export(),
@@ -126,6 +140,8 @@ impl Collector {
             session,
             counts: &mut self.counts,
             held: &mut self.held,
+            totals: &mut self.totals,
+            usage: self.senders.usage_mut(key.sender).expect("it has a session"),
             templates: &mut self.templates,
             put,
         };
@@ -134,9 +150,6 @@ impl Collector {
             DatagramHeader::Netflow9(h) => netflow9::sets(&mut reading, h, bytes),
             DatagramHeader::Ipfix(h) => ipfix::sets(&mut reading, h, bytes),
             DatagramHeader::Sflow(h) => sflow::samples(&mut reading, h, bytes, &mut self.sampled),
-        }
-        if self.templates >= TEMPLATES_MAX {
-            self.forget(datagram.received);
         }
     }
 
@@ -147,20 +160,66 @@ impl Collector {
                 return true;
             }
             // What it was before is forgotten: templates have expired, and so have numbers.
-            self.templates -= session.templates.len();
-            let counts = session.counts;
-            self.sessions.insert(key, Session::new(now, counts));
-            return true;
+            self.close(&key);
         }
-        if self.sessions.len() >= SESSIONS_MAX {
-            self.forget(now);
-        }
-        if self.sessions.len() >= SESSIONS_MAX {
+        if !self.make_room(key.sender, now) {
             return false;
         }
         let counts = self.counts_of(key);
         self.sessions.insert(key, Session::new(now, counts));
+        self.senders.add_session(key.sender);
         true
+    }
+
+    /// Whether there is room for one more session of a host, for which another may be forgotten.
+    fn make_room(&mut self, sender: IpAddr, now: i64) -> bool {
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.forget(now);
+        }
+        let mine = self.senders.usage(sender).sessions;
+        let is_full = self.sessions.len() >= SESSIONS_MAX;
+        if !is_full && mine < SENDER_SESSIONS_MAX {
+            return true;
+        }
+        // A host with less than its share takes of the one with most, which has more than that.
+        let is_owed = is_full && mine < self.senders.share(SESSIONS_MAX, sender);
+        let giver = match is_owed {
+            true => self.senders.heaviest(|usage| usage.sessions),
+            false => Some(sender),
+        };
+        giver.is_some_and(|giver| self.forget_session_of(giver))
+    }
+
+    /// Makes room for templates of a host that has less than its share.
+    fn relieve_templates(&mut self, sender: IpAddr, now: i64) {
+        self.forget(now);
+        let mine = self.senders.usage(sender).templates;
+        if self.templates < TEMPLATES_MAX || mine >= self.senders.share(TEMPLATES_MAX, sender) {
+            return;
+        }
+        if let Some(giver) = self.senders.heaviest(|usage| usage.templates) {
+            self.forget_session_of(giver);
+        }
+    }
+
+    /// Forgets the session of a host that was silent longest; whether it has one.
+    fn forget_session_of(&mut self, sender: IpAddr) -> bool {
+        let mine = self.sessions.range(SessionKey::first_of(sender)..);
+        let mine = mine.take_while(|(key, _)| key.sender == sender);
+        let silent = mine.min_by_key(|(_, session)| session.seen).map(|(key, _)| *key);
+        if let Some(key) = silent {
+            self.close(&key);
+            self.counts.sessions_forgotten += 1;
+        }
+        silent.is_some()
+    }
+
+    /// Forgets a session.
+    fn close(&mut self, key: &SessionKey) {
+        if let Some(session) = self.sessions.remove(key) {
+            self.templates -= session.templates.len();
+            self.senders.remove_session(key.sender, session.templates.len());
+        }
     }
 
     /// Where the counts of an exporter are; its port does not matter.
@@ -172,14 +231,22 @@ impl Collector {
         if let Some(known) = known {
             return known;
         }
-        let is_full = self.exporters.len() >= EXPORTERS_NAMED_MAX;
+        let is_full = self.exporters.len() >= EXPORTERS_NAMED_MAX
+            || !self.senders.add_name(key.sender, SENDER_NAMED_MAX);
         let others = |e: &Exporter| e.address.is_none() && e.protocol == protocol;
         if let Some(others) = self.exporters.iter().position(others).filter(|_| is_full) {
             return others;
         }
         let (address, domain) = if is_full { (None, 0) } else { (Some(address), domain) };
-        let (records, lost, restarts) = (0, 0, 0);
-        self.exporters.push(Exporter { address, domain, protocol, records, lost, restarts });
+        self.exporters.push(Exporter {
+            address,
+            domain,
+            protocol,
+            datagrams: 0,
+            records: 0,
+            lost: 0,
+            restarts: 0,
+        });
         self.exporters.len() - 1
     }
 
@@ -191,11 +258,17 @@ impl Collector {
             return;
         }
         self.looked = now;
-        self.sessions.retain(|_, session| !session.is_over(now));
-        self.templates = 0;
-        for session in self.sessions.values_mut() {
+        let over = self.sessions.iter().filter(|(_, session)| session.is_over(now));
+        let over: Vec<SessionKey> = over.map(|(key, _)| *key).collect();
+        over.iter().for_each(|key| self.close(key));
+        for (key, session) in &mut self.sessions {
+            let before = session.templates.len();
             session.templates.retain(|_, t| now.saturating_sub(t.seen) <= TIMEOUT_NS);
-            self.templates += session.templates.len();
+            let expired = before - session.templates.len();
+            self.templates -= expired;
+            if let Some(usage) = self.senders.usage_mut(key.sender) {
+                usage.templates -= expired;
+            }
         }
     }
 
@@ -203,7 +276,8 @@ impl Collector {
     /// were given up: none of their records came out.
     pub fn counts(&self) -> Counts {
         let untemplated = self.counts.untemplated + self.held.len();
-        Counts { untemplated, ..self.counts.clone() }
+        let totals_forgotten = self.totals.forgotten;
+        Counts { untemplated, totals_forgotten, ..self.counts.clone() }
     }
 
     /// The exporters, in the order in which they came.
@@ -215,12 +289,20 @@ impl Collector {
     pub(crate) fn sizes(&self) -> (usize, usize) {
         let templates = self.sessions.values().map(|session| session.templates.len()).sum();
         assert_eq!(templates, self.templates, "templates are counted as they come and go");
+        let usage = Usage { sessions: self.sessions.len(), templates };
+        assert_eq!(self.senders.total(), usage, "hosts have what there is");
+        assert!(self.totals.len() <= TOTALS_MAX);
         (self.sessions.len(), templates)
     }
 
-    /// What is missing of all exporters together, by their numbers.
-    pub fn lost(&self) -> u64 {
-        self.exporters.iter().fold(0, |sum, exporter| sum.saturating_add(exporter.lost))
+    /// How many records of all exporters are missing by their numbers, about.
+    pub fn lost_records(&self) -> u64 {
+        self.exporters.iter().fold(0, |sum, exporter| sum.saturating_add(exporter.lost_records()))
+    }
+
+    /// How many records so many datagrams brought, if they were as those that came.
+    pub fn records_of(&self, datagrams: u64) -> u64 {
+        records_of(datagrams, self.counts.records, self.counts.datagrams)
     }
 }
 

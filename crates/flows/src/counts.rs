@@ -70,6 +70,10 @@ pub struct Counts {
     pub templates_refused: u64,
     /// Datagrams that were refused since there were too many exporters.
     pub exporters_refused: u64,
+    /// Sessions that were forgotten for others, since their host had too many.
+    pub sessions_forgotten: u64,
+    /// Flows with running totals that were forgotten since there were too many.
+    pub totals_forgotten: u64,
 }
 
 impl Counts {
@@ -87,6 +91,8 @@ pub struct Exporter {
     pub domain: u32,
     /// By what it exports.
     pub protocol: Protocol,
+    /// Datagrams of it.
+    pub datagrams: u64,
     /// Records of it.
     pub records: u64,
     /// What is missing by its sequence numbers: flows of NetFlow 5, datagrams of NetFlow 9 and
@@ -97,6 +103,17 @@ pub struct Exporter {
 }
 
 impl Exporter {
+    /// How many records are missing, about: where its sequence numbers count datagrams, these
+    /// brought as many records as its others.
+    pub fn lost_records(&self) -> u64 {
+        match self.protocol {
+            Protocol::Netflow5 | Protocol::Ipfix => self.lost,
+            Protocol::Netflow9 | Protocol::Sflow => {
+                records_of(self.lost, self.records, self.datagrams)
+            }
+        }
+    }
+
     /// What its sequence numbers count.
     pub fn unit(&self) -> &'static str {
         match self.protocol {
@@ -104,6 +121,15 @@ impl Exporter {
             Protocol::Ipfix => "data records",
             Protocol::Netflow9 | Protocol::Sflow => "datagrams",
         }
+    }
+}
+
+/// How many records so many datagrams brought, if they were as those that brought `records`.
+pub(crate) fn records_of(datagrams: u64, records: u64, of_datagrams: u64) -> u64 {
+    let all = u128::from(datagrams) * u128::from(records);
+    match all.checked_div(of_datagrams.into()) {
+        Some(all) => u64::try_from(all).unwrap_or(u64::MAX),
+        None => datagrams,
     }
 }
 

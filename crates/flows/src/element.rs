@@ -3,6 +3,7 @@
 
 use crate::bytes::unsigned;
 use crate::export::Export;
+use crate::totals::{BYTES, COUNTERS, FlowName, PACKETS, REVERSE_BYTES, REVERSE_PACKETS, Running};
 use weir_packet::record::{FlowRecord, Slot};
 
 /// The enterprise whose elements are IANA's, of the other direction (RFC 5103, section 6.1).
@@ -21,12 +22,15 @@ pub(crate) struct Filling {
     first_uptime: Option<u32>,
     last_uptime: Option<u32>,
     /// When the exporter started: nanoseconds since 1970.
-    started: Option<i64>,
+    pub(crate) started: Option<i64>,
     duration: Option<i64>,
     /// When something was observed that is no flow of some length.
     observed: Option<i64>,
     source_port: Option<u64>,
     destination_port: Option<u64>,
+    /// Counters since the flow began, by [`COUNTERS`].
+    pub(crate) running: Running,
+    pub(crate) name: FlowName,
     /// The number of the sampler that the packets came from.
     pub(crate) sampler: Option<u64>,
     /// Packets that are taken one after the other, and then left out.
@@ -48,6 +52,8 @@ impl Filling {
             observed: None,
             source_port: None,
             destination_port: None,
+            running: [None; COUNTERS.len()],
+            name: FlowName::default(),
             sampler: None,
             interval: None,
             space: None,
@@ -69,8 +75,8 @@ impl Filling {
         match element {
             1 => self.number(Slot::ReverseBytes, bytes),
             2 => self.number(Slot::ReversePackets, bytes),
-            85 => self.number_unless_there(Slot::ReverseBytes, bytes),
-            86 => self.number_unless_there(Slot::ReversePackets, bytes),
+            85 => self.running[REVERSE_BYTES] = count(bytes),
+            86 => self.running[REVERSE_PACKETS] = count(bytes),
             _ => {}
         }
     }
@@ -80,8 +86,11 @@ impl Filling {
             1 | 231 => self.number(Slot::Bytes, bytes),
             2 | 298 => self.number(Slot::Packets, bytes),
             // Of exporters that say nothing of the packets as they came, those as they left.
-            23 | 85 => self.number_unless_there(Slot::Bytes, bytes),
-            24 | 86 => self.number_unless_there(Slot::Packets, bytes),
+            23 => self.number_unless_there(Slot::Bytes, bytes),
+            24 => self.number_unless_there(Slot::Packets, bytes),
+            85 => self.running[BYTES] = count(bytes),
+            86 => self.running[PACKETS] = count(bytes),
+            148 => self.name.id = unsigned(bytes),
             232 => self.number(Slot::ReverseBytes, bytes),
             299 => self.number(Slot::ReversePackets, bytes),
             4 => self.small(Slot::IpProtocol, bytes, 8),
@@ -126,6 +135,9 @@ impl Filling {
         let milliseconds = |n: u64| i64::try_from(n).ok()?.checked_mul(1_000_000);
         let before = |us: u64| export.sent.checked_sub(i64::try_from(us).ok()?.checked_mul(1000)?);
         let number = unsigned(bytes);
+        if matches!(element, 22 | 150 | 152 | 154 | 156) {
+            self.name.began = number;
+        }
         let seconds = number.and_then(|n| i64::try_from(n).ok()?.checked_mul(SECOND));
         let (start, end) = match element {
             21 => return self.last_uptime = number.and_then(|n| n.try_into().ok()),
@@ -156,9 +168,8 @@ impl Filling {
         }
     }
 
-    /// A count, which is absent beyond the numbers of queries.
     fn number(&mut self, slot: Slot, bytes: &[u8]) {
-        if let Some(n) = unsigned(bytes).filter(|n| i64::try_from(*n).is_ok()) {
+        if let Some(n) = count(bytes) {
             self.record.set(slot, n);
         }
     }
@@ -248,14 +259,17 @@ impl Filling {
         self.record.get(Slot::Sampling).or_else(by_count).or_else(by_size)
     }
 
-    /// The whole record, and its time.
-    pub(crate) fn finish(mut self, export: &Export) -> (FlowRecord, i64) {
+    /// The whole record but for running totals, and its time. The exporter started then, if its
+    /// options said so and this record does not.
+    pub(crate) fn finish(mut self, export: &Export, started: Option<i64>) -> (FlowRecord, i64) {
         self.ports();
         if let Some(rate) = self.rate() {
             self.record.set(Slot::Sampling, rate);
         }
         let uptimes = [self.first_uptime, self.last_uptime];
-        let times = export.start_and_end(uptimes, self.started);
+        // The header of NetFlow 9 says with each datagram how long the exporter has been up.
+        let started = self.started.or(started.filter(|_| export.uptime.is_none()));
+        let times = export.start_and_end(uptimes, started);
         for (slot, time) in [Slot::Start, Slot::End].into_iter().zip(times) {
             if let Some(time) = time.filter(|_| self.record.get(slot).is_none()) {
                 self.record.set(slot, time as u64);
@@ -303,6 +317,11 @@ pub(crate) fn has_ports(protocol: u64) -> bool {
     matches!(protocol, 6 | 17 | 33 | 132 | 136)
 }
 
+/// A count, which is absent beyond the numbers of queries.
+fn count(bytes: &[u8]) -> Option<u64> {
+    unsigned(bytes).filter(|n| i64::try_from(*n).is_ok())
+}
+
 /// A time of NTP (RFC 7011, section 6.1.9) as nanoseconds since 1970; before 1970 in era 0 it is of
 /// the next era, which begins in 2036.
 fn ntp(bytes: &[u8]) -> Option<i64> {
@@ -325,7 +344,7 @@ mod tests {
         values.iter().for_each(|(enterprise, element, bytes)| {
             filling.value(*enterprise, *element, bytes, &EXPORT);
         });
-        filling.finish(&EXPORT)
+        filling.finish(&EXPORT, None)
     }
 
     fn one(element: u16, bytes: &[u8], slot: Slot) -> Option<u64> {

@@ -14,8 +14,9 @@ pub fn fuzz_datagrams(mut data: &[u8]) {
         let (payload, rest) = rest.split_at(rest.len().min(u16::from_be_bytes(*len).into()));
         data = rest;
         received = received.saturating_add(i64::from(len[1]) << 34);
-        let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, len[1] & 1));
-        let datagram = Datagram { address, port: 9, received, payload };
+        let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, len[1] & 3));
+        let port = u16::from(len[1] >> 2 & 1);
+        let datagram = Datagram { address, port, received, payload };
         collector.read(&datagram, &mut |record, _| {
             records += 1;
             assert!(

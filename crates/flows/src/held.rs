@@ -1,9 +1,10 @@
 //! Data sets that came before their templates, and wait for them.
 
 use crate::export::Export;
-use crate::limits::{HELD_BYTES_MAX, HELD_NS};
+use crate::limits::{HELD_BYTES_MAX, HELD_NS, HELD_SENDER_BYTES_MAX};
 use crate::session::SessionKey;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
 /// A data set without a template.
 #[derive(Debug)]
@@ -25,8 +26,10 @@ pub(crate) struct Held {
     order: VecDeque<(u64, Wanted)>,
     /// How many wait, ...
     len: usize,
-    /// ... and their bytes.
+    /// ... and their bytes, ...
     bytes: usize,
+    /// ... of which so many are of each address that sends.
+    of_senders: BTreeMap<IpAddr, usize>,
     next: u64,
 }
 
@@ -43,9 +46,12 @@ impl Held {
         set: &[u8],
     ) -> u64 {
         let mut given_up = self.expire(export.received);
-        if set.len() + HEAD > HELD_BYTES_MAX {
+        let mine = self.of_senders.get(&key.sender).copied().unwrap_or(0);
+        let mine = mine + set.len() + HEAD;
+        if mine > HELD_SENDER_BYTES_MAX {
             return given_up + 1;
         }
+        self.of_senders.insert(key.sender, mine);
         let (number, wanted) = (self.next, (key, template));
         self.next += 1;
         self.len += 1;
@@ -81,19 +87,31 @@ impl Held {
             return false;
         }
         let Some(set) = sets.pop_front() else { return false };
-        self.len -= 1;
-        self.bytes -= set.bytes.len() + HEAD;
-        if sets.is_empty() {
+        let is_empty = sets.is_empty();
+        self.count_out(wanted.0.sender, 1, set.bytes.len() + HEAD);
+        if is_empty {
             self.sets.remove(&wanted);
         }
         true
     }
 
+    /// Counts sets that no longer wait, and their bytes.
+    fn count_out(&mut self, sender: IpAddr, sets: usize, bytes: usize) {
+        self.len -= sets;
+        self.bytes -= bytes;
+        if let Some(left) = self.of_senders.get_mut(&sender) {
+            *left -= bytes;
+            if *left == 0 {
+                self.of_senders.remove(&sender);
+            }
+        }
+    }
+
     /// Takes those that wait for this template, in order.
     pub(crate) fn take(&mut self, key: &SessionKey, template: u16) -> VecDeque<Waiting> {
         let Some(taken) = self.sets.remove(&(*key, template)) else { return VecDeque::new() };
-        self.len -= taken.len();
-        self.bytes -= taken.iter().map(|set| set.bytes.len() + HEAD).sum::<usize>();
+        let bytes = taken.iter().map(|set| set.bytes.len() + HEAD).sum();
+        self.count_out(key.sender, taken.len(), bytes);
         // Entries whose sets have gone are dropped now and then, so that they stay few.
         if self.order.len() > 2 * self.len + ORDER_SLACK {
             let sets = &self.sets;

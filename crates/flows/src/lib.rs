@@ -23,10 +23,12 @@ pub mod limits;
 mod netflow5;
 mod netflow9;
 mod reading;
+mod senders;
 mod sequence;
 mod session;
 mod sflow;
 mod template;
+mod totals;
 
 pub use collector::{Collector, Datagram};
 pub use counts::{Counts, Exporter, Fault};

@@ -5,10 +5,12 @@ use crate::counts::{Counts, Exporter, Fault};
 use crate::element::Filling;
 use crate::export::Export;
 use crate::held::Held;
-use crate::limits::{SESSION_TEMPLATES_MAX, TEMPLATES_MAX, TIMEOUT_NS};
+use crate::limits::{SENDER_TEMPLATES_MAX, SESSION_TEMPLATES_MAX, TEMPLATES_MAX, TIMEOUT_NS};
+use crate::senders::Usage;
 use crate::sequence::{Numbered, Step};
 use crate::session::{Session, SessionKey};
 use crate::template::{Form, Template, TemplateField, Told, template};
+use crate::totals::{COUNTERS, RunningFlow, Totals};
 use std::net::IpAddr;
 use weir_packet::record::{FlowRecord, Slot};
 
@@ -20,6 +22,9 @@ pub(crate) struct Reading<'a> {
     pub(crate) counts: &'a mut Counts,
     pub(crate) exporter: &'a mut Exporter,
     pub(crate) held: &'a mut Held,
+    pub(crate) totals: &'a mut Totals,
+    /// What the host that sends takes.
+    pub(crate) usage: &'a mut Usage,
     /// Templates of all exporters.
     pub(crate) templates: &'a mut usize,
     pub(crate) put: &'a mut dyn FnMut(&FlowRecord, i64),
@@ -53,13 +58,16 @@ impl Reading<'_> {
 
     fn add_template(&mut self, number: u16, template: Template) {
         let mine = &self.session.templates;
-        let is_full = *self.templates >= TEMPLATES_MAX || mine.len() >= SESSION_TEMPLATES_MAX;
+        let is_full = *self.templates >= TEMPLATES_MAX
+            || self.usage.templates >= SENDER_TEMPLATES_MAX
+            || mine.len() >= SESSION_TEMPLATES_MAX;
         if is_full && !mine.contains_key(&number) {
             self.counts.templates_refused += 1;
             return;
         }
         let before = self.session.templates.insert(number, template);
         *self.templates += usize::from(before.is_none());
+        self.usage.templates += usize::from(before.is_none());
         let is_new = before.is_none_or(|old| !old.is_same(&self.session.templates[&number]));
         if is_new {
             for waiting in self.held.take(&self.key, number) {
@@ -78,7 +86,13 @@ impl Reading<'_> {
         } else {
             self.session.templates.remove(&number);
         }
-        *self.templates -= before - self.session.templates.len();
+        self.count_out(before - self.session.templates.len());
+    }
+
+    /// Counts templates that are gone.
+    fn count_out(&mut self, templates: usize) {
+        *self.templates -= templates;
+        self.usage.templates -= templates;
     }
 
     /// Reads a set of data; returns how many records it has, if that is known.
@@ -87,7 +101,7 @@ impl Reading<'_> {
         let is_over = |t: &Template| now.saturating_sub(t.seen) > TIMEOUT_NS;
         let found = self.session.templates.remove(&number);
         if found.as_ref().is_some_and(is_over) {
-            *self.templates -= 1;
+            self.count_out(1);
         }
         let Some(template) = found.filter(|template| !is_over(template)) else {
             // Some exporters fill datagrams by sets without a byte.
@@ -127,7 +141,21 @@ impl Reading<'_> {
     /// A record of a flow.
     fn flow(&mut self, filling: Filling) {
         let (sampler, export) = (filling.sampler, self.export);
-        let (mut record, ts) = filling.finish(&export);
+        let (running, name) = (filling.running, filling.name);
+        let (mut record, ts) = filling.finish(&export, self.session.started);
+        // Counters that say what came since the record before come first.
+        let missing = |i: usize| running[i].filter(|_| record.get(COUNTERS[i]).is_none());
+        let running = std::array::from_fn(missing);
+        if running.iter().any(Option::is_some) {
+            let is_last = matches!(record.get(Slot::EndReason), Some(1 | 3..=5));
+            let flow = RunningFlow::new(self.key, name, &record);
+            let came = self.totals.difference(flow, running, is_last, export.received);
+            for (slot, came) in COUNTERS.into_iter().zip(came) {
+                if let Some(came) = came {
+                    record.set(slot, came);
+                }
+            }
+        }
         if record.get(Slot::Sampling).is_none()
             && let Some(rate) = self.session.rate(sampler)
         {
@@ -137,12 +165,13 @@ impl Reading<'_> {
     }
 
     /// A record of options, which may say how packets are sampled (RFC 3954, section 6.1; RFC
-    /// 5476).
+    /// 5476), and when the exporter started.
     fn options(&mut self, filling: &Filling) {
         self.counts.options += 1;
         if let Some(rate) = filling.rate() {
             self.session.set_sampler(filling.sampler, rate);
         }
+        self.session.started = filling.started.or(self.session.started);
     }
 
     /// Hands out a record.

@@ -4,17 +4,30 @@ use crate::limits::{SAMPLERS_MAX, TIMEOUT_NS};
 use crate::sequence::Sequence;
 use crate::template::Template;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use weir_packet::record::Protocol;
 
 /// Whose templates and numbers these are: a transport session and an observation domain in it
-/// (RFC 7011, section 8).
+/// (RFC 7011, section 8). The address that datagrams come from stands first: sessions of a host
+/// follow each other in maps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SessionKey {
-    pub(crate) address: IpAddr,
+    /// Where datagrams come from: the address, ...
+    pub(crate) sender: IpAddr,
+    /// ... and the port.
     pub(crate) port: u16,
     pub(crate) protocol: Protocol,
+    /// The exporter: the sender, or the agent that a datagram of sFlow names.
+    pub(crate) address: IpAddr,
     pub(crate) domain: u32,
+}
+
+impl SessionKey {
+    /// The least that a session of this host can have.
+    pub(crate) fn first_of(sender: IpAddr) -> SessionKey {
+        let (protocol, address) = (Protocol::ALL[0], IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        SessionKey { sender, port: 0, protocol, address, domain: 0 }
+    }
 }
 
 /// The state of one.
@@ -24,6 +37,8 @@ pub(crate) struct Session {
     pub(crate) sequence: Sequence,
     /// One of how many packets is looked at, by the number of the sampler; without one by all.
     samplers: BTreeMap<Option<u64>, u64>,
+    /// When the exporter started, if its options said so: nanoseconds since 1970.
+    pub(crate) started: Option<i64>,
     /// When it sent something last: nanoseconds since 1970.
     pub(crate) seen: i64,
     /// Where its counts are.
@@ -36,6 +51,7 @@ impl Session {
             templates: BTreeMap::new(),
             sequence: Sequence::default(),
             samplers: BTreeMap::new(),
+            started: None,
             seen,
             counts,
         }

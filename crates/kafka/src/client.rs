@@ -125,7 +125,7 @@ impl Watch {
         if !self.is_full.swap(true, Ordering::Relaxed) {
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
             (self.say)(&format!(
-                "no room is left on disk for records that wait{why}: the probe waits"
+                "no room is left on disk for records that wait{why}: the run waits"
             ));
         }
     }

@@ -48,6 +48,8 @@ pub fn join(
         ("group.id", task.group.clone()),
         ("session.timeout.ms", session),
         ("heartbeat.interval.ms", heartbeat),
+        // So that partitions are found soon that are added.
+        ("topic.metadata.refresh.interval.ms", "10000".to_owned()),
     ];
     let own = [
         ("group.id", task.group.as_str()),
@@ -77,7 +79,7 @@ pub fn join(
         }
         if events.is_multiple_of(LOOK_EVERY) && task.until == LogEnd::OfRun && !is_over {
             serve(&observer);
-            is_over = has_ended(&observer, &order.topic.topic, count);
+            is_over = has_ended(&observer, &order.topic.topic);
             if is_over {
                 client.context().tell(&GroupEvent::Over);
             }
@@ -86,19 +88,39 @@ pub fn join(
     Ok(())
 }
 
-/// Whether the log of each partition ends with the end of a run, and all is processed.
-fn has_ended(observer: &BaseConsumer<Watch>, topic: &str, count: i32) -> bool {
+/// Whether the log of each partition ends with the end of a run, and all is processed. Partitions
+/// may have been added since; one that never had a record has nothing to wait for.
+fn has_ended(observer: &BaseConsumer<Watch>, topic: &str) -> bool {
+    let Ok(found) = observer.fetch_metadata(Some(topic), ASK) else { return false };
+    let of_topic = found.topics().iter().find(|of| of.name() == topic);
+    let count = of_topic.map_or(0, |of| i32::try_from(of.partitions().len()).unwrap_or(i32::MAX));
+    if count == 0 {
+        return false;
+    }
     let mut list = TopicPartitionList::new();
     list.add_partition_range(topic, 0, count - 1);
     let Ok(committed) = observer.committed_offsets(list, ASK) else { return false };
-    let ended = |partition: i32| {
+    let state = |partition: i32| {
+        let (_, high) = observer.fetch_watermarks(topic, partition, ASK).ok()?;
+        if high == 0 {
+            return Some(LogState::Empty);
+        }
         let element = committed.find_partition(topic, partition)?;
         let Offset::Offset(offset) = element.offset() else { return None };
         let position = Position::read(offset, element.metadata()).filter(|at| at.has_ended)?;
-        let (_, high) = observer.fetch_watermarks(topic, partition, ASK).ok()?;
-        (position.offset >= high).then_some(())
+        (position.offset >= high).then_some(LogState::Ended)
     };
-    (0..count).all(|partition| ended(partition).is_some())
+    let states: Option<Vec<LogState>> = (0..count).map(state).collect();
+    states.is_some_and(|states| states.contains(&LogState::Ended))
+}
+
+/// A log that nothing is waited for of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LogState {
+    /// It never had a record.
+    Empty,
+    /// It ends with the end of a run, and all is processed.
+    Ended,
 }
 
 /// What the client of a member calls.

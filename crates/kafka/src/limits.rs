@@ -35,6 +35,10 @@ pub const PACKETS_BYTES_MAX: usize = 960_000;
 /// Losses of the capturing host that a record has apart.
 pub const GAPS_MAX: usize = 256;
 
+/// How far after now a record may say that its run has begun, or its packets have come: clocks of
+/// hosts differ. One that is further ahead is left out and counted.
+pub const AHEAD_NS: i64 = 24 * 3600 * 1_000_000_000;
+
 /// Partitions that a run spreads packets over.
 pub const PARTITIONS_MAX: usize = 1024;
 

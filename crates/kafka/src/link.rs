@@ -21,8 +21,8 @@ pub const fn is_linked() -> bool {
 mod without {
     use crate::log::LogCounts;
     use crate::order::{
-        CarrierOrder, GroupOrder, LogName, LogOrder, PartitionEvent, PartitionOrder, ProduceOrder,
-        Roster,
+        CarrierOrder, GroupOrder, LogName, LogOrder, PacketsOrder, PartitionEvent, PartitionOrder,
+        ProduceOrder, Roster,
     };
     use crate::{KafkaFault, ParentOfGroup, PipeOfProbe, Produced, Say};
     use std::fs::File;
@@ -49,6 +49,7 @@ mod without {
     /// In any case.
     pub fn send_packets(
         _order: &CarrierOrder,
+        _task: &PacketsOrder,
         _from: PipeOfProbe<'_>,
         _ready: &mut dyn FnMut(i32) -> io::Result<()>,
         _say: &Say,

@@ -3,6 +3,7 @@
 
 use crate::address::KafkaTopic;
 use crate::limits::ORDER_MAX;
+use crate::packets::SpreadKey;
 use crate::properties::Properties;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -47,7 +48,7 @@ pub enum Task {
     /// Reads the log of a probe, and writes it as a stream.
     Consume(LogOrder),
     /// Produces records of packets, which come after the order, each for its partition.
-    Packets,
+    Packets(PacketsOrder),
     /// Produces rows, which come after the order.
     Rows,
     /// Is a member of a group of hosts, and says which partitions are for this one.
@@ -72,6 +73,10 @@ pub struct PartitionOrder {
     pub group: String,
     /// The partition.
     pub partition: i32,
+    /// The process that started this one.
+    pub parent: u32,
+    /// The keys that packets may be spread by, so that the rows are those of all packets.
+    pub keys: Vec<SpreadKey>,
     /// The name of the probe that its partial results are of, if there are any.
     pub probe: String,
     /// What becomes of rows.
@@ -168,6 +173,13 @@ impl PartitionCounts {
 pub struct ProduceOrder {
     /// The probe, and its partition.
     pub log: LogName,
+    /// Where records wait if there is no room in memory, if anywhere.
+    pub spill: Option<SpillOrder>,
+}
+
+/// What is produced of packets.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct PacketsOrder {
     /// Where records wait if there is no room in memory, if anywhere.
     pub spill: Option<SpillOrder>,
 }

@@ -1,7 +1,8 @@
 //! Packets in a record: what a capturing host writes into the partitions of a topic.
 //! docs/records.md has the format.
 
-use crate::limits::GAPS_MAX;
+use crate::limits::{AHEAD_NS, GAPS_MAX};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How a record of packets begins: its format, and the version of that.
@@ -20,7 +21,7 @@ const GAP_BYTES: usize = 24;
 const DIRECTIONS: u8 = 3;
 
 /// By which key packets are spread over partitions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SpreadKey {
     /// Both endpoints of a connection and the protocol, the same in both directions.
     Conn,
@@ -76,6 +77,16 @@ pub struct PacketHead {
     pub before: u64,
     /// The time up to which everything has come, in nanoseconds since 1970, if that is known.
     pub reached: Option<i64>,
+}
+
+impl PacketHead {
+    /// Whether it is of a run or a time so far in the future that it can't be true. One such record
+    /// would make all runs to come older than its own, or close windows that are to come.
+    pub fn is_ahead(&self, now_ns: i64) -> bool {
+        let most = now_ns.saturating_add(AHEAD_NS);
+        i64::try_from(self.epoch).map_or(true, |epoch| epoch > most)
+            || self.reached.is_some_and(|reached| reached > most)
+    }
 }
 
 /// Frames that were lost before they were captured, between two times in nanoseconds since 1970.
@@ -455,6 +466,22 @@ mod tests {
         PacketRecordBuilder::default().finish(&head(None), &mut empty);
         assert_eq!(empty.len(), FRONT_BYTES);
         assert_eq!(PacketRecord::read(&empty).expect("a record").head, head(None));
+    }
+
+    #[test]
+    fn runs_and_times_of_the_future_are_told() {
+        let is_ahead = |epoch: u64, reached: Option<i64>, now: i64| {
+            PacketHead { epoch, ..head(reached) }.is_ahead(now)
+        };
+        let now = 1_800_000_000_000_000_000;
+        let most = now + AHEAD_NS;
+        assert!(!is_ahead(0, None, now) && !is_ahead(most as u64, Some(most), now));
+        assert!(!is_ahead(now as u64, Some(i64::MIN + 1), now));
+        for epoch in [most as u64 + 1, i64::MAX as u64, 1 << 63, u64::MAX] {
+            assert!(is_ahead(epoch, None, now), "{epoch}");
+        }
+        assert!(is_ahead(0, Some(most + 1), now) && is_ahead(0, Some(i64::MAX), now));
+        assert!(!is_ahead(i64::MAX as u64, Some(i64::MAX), i64::MAX));
     }
 
     #[test]

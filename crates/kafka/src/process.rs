@@ -10,7 +10,7 @@ use crate::client::{Watch, config, in_words, partitions, plain};
 use crate::limits::{FAULTS_NAMED, FRAMES_WAITING, START, TRANSACTION};
 use crate::look::{consumer, is_lasting, serve};
 use crate::order::{CarrierOrder, PartitionCounts, PartitionEvent, PartitionOrder, RowsTo};
-use crate::packets::{PacketKind, PacketRecord};
+use crate::packets::{PacketHead, PacketKind, PacketRecord};
 use crate::partition::partition_of;
 use crate::position::Position;
 use crate::worker::{FromWorker, ToWorker};
@@ -28,7 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long is waited for a record at a time.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -91,6 +91,12 @@ fn listen(from: UnixStream, frames: &SyncSender<FromWorker>) {
             return;
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "records of the future are told by the time")]
+fn system_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// A partition, and the clients that read it and commit what was made of it.
@@ -275,6 +281,31 @@ impl<'a> Feed<'a> {
         }
     }
 
+    /// Why a record that can be read can't be used, whatever came before it.
+    fn fault_of(&self, head: &PacketHead) -> Option<String> {
+        if head.is_ahead(system_ns()) {
+            return Some("it is of a time that lies more than a day ahead".to_owned());
+        }
+        // Where all packets are spread by another key, the run says which stage does not fit, and
+        // the host ends.
+        let has_used = self.life.is_some() || self.position.epoch != 0;
+        let fits = self.partition.task.keys.contains(&head.spread);
+        (has_used && !fits).then(|| {
+            let key = head.spread.name();
+            format!("its packets are spread by {key}, by which the query can't be shared")
+        })
+    }
+
+    /// Whether the first record that is read should be the first of its run.
+    fn is_at_start(&self, epoch: u64) -> bool {
+        match self.position.epoch {
+            // A log that has forgotten its oldest records, or a group that a person has set
+            // elsewhere, begins amid a run.
+            0 => self.position.offset == 0,
+            before => self.position.has_ended && epoch > before,
+        }
+    }
+
     fn record(&mut self, record: &BorrowedMessage<'_>) -> Result<Fed, KafkaFault> {
         let (offset, value) = (record.offset(), record.payload().unwrap_or_default());
         let read = match PacketRecord::read(value) {
@@ -284,6 +315,10 @@ impl<'a> Feed<'a> {
                 return Ok(Fed::LeftOut);
             }
         };
+        if let Some(why) = self.fault_of(&read.head) {
+            self.unusable(offset, &why);
+            return Ok(Fed::LeftOut);
+        }
         let (epoch, number) = (read.head.epoch, read.head.number);
         let is_old = match self.life {
             Some((life, next)) => epoch < life || epoch == life && number < next,
@@ -302,6 +337,9 @@ impl<'a> Feed<'a> {
             ToWorker::Over.write(&mut self.to)?;
             self.to.flush()?;
             return Ok(Fed::Last);
+        }
+        if self.life.is_none() && self.is_at_start(epoch) {
+            ToWorker::First.write(&mut self.to)?;
         }
         self.life = Some((epoch, number.saturating_add(1)));
         self.progress.sent(offset, epoch);

@@ -97,6 +97,16 @@ impl Spill {
         Spill::open(&order.folder, &format!("weir-{name:016x}"), order.bytes_max)
     }
 
+    /// The records of packets that wait for a topic.
+    ///
+    /// # Errors
+    /// As with those of a probe.
+    pub fn of_packets(order: &SpillOrder, topic: &KafkaTopic) -> io::Result<Spill> {
+        // No probe has this name.
+        let name = hash(format!("{}\0\0packets", topic.topic).as_bytes());
+        Spill::open(&order.folder, &format!("weir-{name:016x}"), order.bytes_max)
+    }
+
     /// Records in a folder that is there, in files whose names begin so; at most so many bytes.
     fn open(folder: &Path, name: &str, bytes_max: u64) -> io::Result<Spill> {
         let lock = folder.join(format!("{name}.lock"));
@@ -104,7 +114,7 @@ impl Spill {
         options.write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_LINK);
         let lock = options.open(lock)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|e| match e {
-            Errno::WOULDBLOCK => io::Error::other("another process has the records of this probe"),
+            Errno::WOULDBLOCK => io::Error::other("another process has these records"),
             e => e.into(),
         })?;
         let prefix = format!("{name}-");

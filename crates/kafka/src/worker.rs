@@ -18,6 +18,8 @@ pub enum ToWorker<'a> {
         /// Its value.
         value: &'a [u8],
     },
+    /// The next record should be the first of the run that captured: packets before it are missing.
+    First,
     /// The run that captured ended with the records before, though it did not say so.
     Over,
 }
@@ -64,6 +66,7 @@ pub struct Mark {
 const START: u8 = 0;
 const RECORD: u8 = 1;
 const OVER: u8 = 2;
+const FIRST: u8 = 3;
 const ROW: u8 = 16;
 const MARK: u8 = 17;
 const FINISHED: u8 = 18;
@@ -119,6 +122,7 @@ impl<'a> ToWorker<'a> {
             ToWorker::Record { offset, is_live, value } => {
                 frame(RECORD, &[&offset.to_le_bytes(), &[u8::from(is_live)], value], to)
             }
+            ToWorker::First => frame(FIRST, &[], to),
             ToWorker::Over => frame(OVER, &[], to),
         }
     }
@@ -136,6 +140,7 @@ impl<'a> ToWorker<'a> {
                 let (is_live, value) = (bytes[8] != 0, &bytes[9..]);
                 ToWorker::Record { offset, is_live, value }
             }),
+            FIRST => Some(ToWorker::First),
             OVER => Some(ToWorker::Over),
             _ => None,
         };

@@ -38,7 +38,7 @@ pub(crate) use publish::PublishArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use rows::RowArgs;
 pub(crate) use site::SiteArgs;
-pub(crate) use values::{Headers, file_size};
+pub(crate) use values::{ExportTo, ExportVersion, Headers, file_size};
 pub(crate) use write::WriteArgs;
 
 use values::{batches, duration, format, param, seconds, workers};

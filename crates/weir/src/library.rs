@@ -50,6 +50,7 @@ pub(crate) fn signature(param: &ParamInfo) -> String {
 /// The groups of queries by their words, with their titles, in the order that `weir list` prints.
 pub(crate) static GROUPS: &[(&str, &str)] = &[
     ("general", "Measurements"),
+    ("records", "Over flow records"),
     ("functions", "Network functions"),
     ("detectors/scans", "Detectors: scans"),
     ("detectors/floods", "Detectors: floods"),
@@ -99,6 +100,8 @@ pub(crate) static LIBRARY: &[Entry] = &[
     query!("general", "entropy", "entropy"),
     query!("general", "tcp-health", "tcp_health"),
     query!("general", "rtp", "rtp"),
+    query!("records", "record-talkers", "records/talkers"),
+    query!("records", "record-scans", "records/scans"),
     query!("functions", "knock", "port_knocking"),
     query!("functions", "balance", "load_balancer"),
     detector!("scans", "trw"),

@@ -1,6 +1,6 @@
 //! The sink that fits `-o` and the terminal, and small tables of our own.
 
-use crate::args::RowArgs;
+use crate::args::{ExportTo, ExportVersion, RowArgs};
 use crate::exit::usage;
 use crate::term::Term;
 use anyhow::Context as _;
@@ -39,10 +39,12 @@ pub(crate) fn row_format(
     term: &Term,
 ) -> anyhow::Result<&'static Format> {
     let printed = printed(program);
-    let format = match (rows.output, &rows.out_dir) {
-        _ if rows.export.is_some() => &ipfix::FORMAT,
-        (None, Some(_)) => &json::FORMAT,
-        (chosen, _) => choose(chosen, term),
+    let exported = rows.export.as_ref().map(|to| to.version);
+    let format = match (exported, rows.output, &rows.out_dir) {
+        (Some(ExportVersion::Ipfix), ..) => &ipfix::FORMAT,
+        (Some(ExportVersion::Netflow9), ..) => &ipfix::NETFLOW9,
+        (None, None, Some(_)) => &json::FORMAT,
+        (None, chosen, _) => choose(chosen, term),
     };
     if !format.is_text && term.stdout_tty && rows.out_dir.is_none() && rows.export.is_none() {
         return Err(usage(format!(
@@ -83,22 +85,25 @@ fn one_place(format: &Format, outputs: &str) -> Result<(), String> {
 
 /// Where `--export` sends rows to.
 #[derive(Debug)]
-pub(crate) struct Collector(File);
+pub(crate) struct Collector {
+    socket: File,
+    version: ExportVersion,
+}
 
 impl Collector {
     /// A socket that is connected to the collector, which need not be there yet. It is written to
     /// as a file is, which the sandbox allows.
-    pub(crate) fn connect(to: &str) -> anyhow::Result<Collector> {
-        let cause = || format!("--export {to}");
-        let addresses = to.to_socket_addrs().with_context(cause)?;
+    pub(crate) fn connect(to: &ExportTo) -> anyhow::Result<Collector> {
+        let cause = || format!("--export {}", to.host);
+        let addresses = to.host.to_socket_addrs().with_context(cause)?;
         let mut last = None;
         for address in addresses {
             let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
             let socket = UdpSocket::bind(any)
                 .and_then(|socket| socket.connect(address).map(|()| socket))
-                .map(|socket| Collector(File::from(OwnedFd::from(socket))));
+                .map(|socket| File::from(OwnedFd::from(socket)));
             match socket {
-                Ok(collector) => return Ok(collector),
+                Ok(socket) => return Ok(Collector { socket, version: to.version }),
                 Err(e) => last = Some(e),
             }
         }
@@ -108,12 +113,15 @@ impl Collector {
 
     /// The same socket once more.
     pub(crate) fn try_clone(&self) -> io::Result<Collector> {
-        self.0.try_clone().map(Collector)
+        Ok(Collector { socket: self.socket.try_clone()?, version: self.version })
     }
 
     /// A sink that sends rows there.
     pub(crate) fn into_sink(self) -> Box<dyn Sink> {
-        Box::new(Ipfix::datagrams(self.0))
+        match self.version {
+            ExportVersion::Ipfix => Box::new(Ipfix::datagrams(self.socket)),
+            ExportVersion::Netflow9 => Box::new(Ipfix::netflow9(self.socket)),
+        }
     }
 }
 

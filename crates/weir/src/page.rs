@@ -139,10 +139,15 @@ pub(crate) fn lookups(phase: RunPhase, (stats, answers): (&Stats, &Arc<Answers>)
     Lookups {
         check: Box::new(check),
         fields: json!({ "words": words() }),
-        library: json!({ "queries": LIBRARY.iter().map(entry).collect::<Vec<_>>() }),
+        library: json!({ "queries": of_packets().map(entry).collect::<Vec<_>>() }),
         run: Box::new(move || phase.value()),
         flow: Box::new(move || flow.value(&answers)),
     }
+}
+
+/// The queries of the library that a run over packets can take.
+fn of_packets() -> impl Iterator<Item = &'static Entry> {
+    LIBRARY.iter().filter(|entry| entry.group != "records")
 }
 
 /// What is wrong with a query, and what its rows would be.

@@ -119,6 +119,8 @@ pub(crate) fn render(summary: &RecordSummary) -> String {
         (counts.options, "records of options"),
         (counts.counters, "samples of counters"),
         (*others, "packets without such a datagram"),
+        (counts.sessions_forgotten, "exporters forgotten, of which a host had too many"),
+        (counts.totals_forgotten, "flows with running totals forgotten, of which were too many"),
         (*ahead, "records that ended more than a minute after they came, as they said"),
     ] {
         if n > 0 {
@@ -149,13 +151,20 @@ pub(crate) fn render(summary: &RecordSummary) -> String {
 /// A line for each way in which records were lost; empty if nothing was. They are printed even with
 /// `-q`, and `--fail-on-loss` fails for them.
 pub(crate) fn losses(summary: &RecordSummary) -> String {
-    let RecordSummary { counts, exporters, dropped, crowded, .. } = summary;
+    let RecordSummary { counts, exporters, dropped, crowded, unseen, .. } = summary;
     let mut out = String::new();
-    let lost: u64 = exporters.iter().map(|exporter| exporter.lost).sum();
+    for (unit, lost, records) in on_the_way(exporters) {
+        let some = match unit == "datagrams" {
+            true => format!(", with some {records} records"),
+            false => String::new(),
+        };
+        let place = "on the way from exporters, as their sequence numbers say";
+        let _ = writeln!(out, "lost       {lost} {unit} {place}{some}");
+    }
     let untemplated = counts.untemplated;
     for (n, what) in [
-        (lost, "on the way from exporters, as their sequence numbers say"),
         (*dropped, "datagrams that the kernel dropped here: -B lets more wait"),
+        (*unseen, "packets before they were read, each maybe with a datagram: -B lets more wait"),
         (*crowded, "records of datagrams that bring more than 65,536 at once"),
         (untemplated, "data sets, whose template did not come in time"),
         (counts.templates_refused, "templates, of which there were too many"),
@@ -173,6 +182,20 @@ pub(crate) fn losses(summary: &RecordSummary) -> String {
     out
 }
 
+/// What is missing by sequence numbers, by what they count; and how many records that is, about.
+fn on_the_way(exporters: &[Exporter]) -> Vec<(&'static str, u64, u64)> {
+    let mut all: Vec<(&'static str, u64, u64)> = Vec::new();
+    for exporter in exporters.iter().filter(|exporter| exporter.lost > 0) {
+        let unit = exporter.unit();
+        let (lost, records) = (exporter.lost, exporter.lost_records());
+        match all.iter_mut().find(|(other, ..)| *other == unit) {
+            Some((_, n, of)) => (*n, *of) = (*n + lost, *of + records),
+            None => all.push((unit, lost, records)),
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +208,7 @@ mod tests {
             address: Some([192, 0, 2, 1].into()),
             domain,
             protocol,
+            datagrams: 20,
             records: 500,
             lost,
             restarts,
@@ -199,12 +223,14 @@ mod tests {
             ],
             dropped: 4,
             others: 0,
+            unseen: 2,
             ahead: 5,
             crowded: 6,
         };
         insta::assert_snapshot!(render(&summary), @r"
-        lost       21 on the way from exporters, as their sequence numbers say
+        lost       21 datagrams on the way from exporters, as their sequence numbers say, with some 525 records
         lost       4 datagrams that the kernel dropped here: -B lets more wait
+        lost       2 packets before they were read, each maybe with a datagram: -B lets more wait
         lost       6 records of datagrams that bring more than 65,536 at once
         lost       3 data sets, whose template did not come in time
         malformed  parts of datagrams: set length 1

@@ -40,18 +40,23 @@ pub(crate) fn hear_on_screen(
 }
 
 /// From now on no signal but SIGKILL ends this process: it ends with the process that started it,
-/// of which it learns by a pipe, and signals to the group reach that one, too.
-pub(crate) fn outlast() -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] {
+/// of which it learns by a pipe, and signals to the group reach that one, too. SIGTERM sets the
+/// flag, for processes that are told so to end.
+pub(crate) fn outlast() -> io::Result<Arc<AtomicBool>> {
+    let told = Arc::<AtomicBool>::default();
+    flag::register(SIGTERM, Arc::clone(&told))?;
+    for signal in [SIGINT, SIGHUP, SIGUSR1] {
         flag::register(signal, Arc::default())?;
     }
-    Ok(())
+    Ok(told)
 }
 
-/// From now on SIGTERM comes when the process has gone that started this one.
-pub(crate) fn end_with_parent() -> io::Result<()> {
+/// From now on SIGTERM comes when the process has gone that started this one; whether it is still
+/// there.
+pub(crate) fn end_with_parent(parent: u32) -> io::Result<bool> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
-    Ok(())
+    // It may have gone before.
+    Ok(u32::try_from(nix::unistd::getppid().as_raw()) == Ok(parent))
 }
 
 /// A signal ends the process where `ready` is set; with `sets` the first one sets it.

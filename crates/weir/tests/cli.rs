@@ -69,6 +69,7 @@ fn queries() -> Vec<PathBuf> {
     let entries = |folder: &Path| fs::read_dir(folder).expect("the folder of queries");
     let mut files: Vec<_> = entries(&folder)
         .chain(entries(&folder.join("detectors")))
+        .chain(entries(&folder.join("records")))
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|e| e == "weir"))
         .collect();

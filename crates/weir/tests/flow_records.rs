@@ -119,6 +119,29 @@ fn records_are_counted_and_summed() {
     insta::assert_snapshot!(rows(query, CAPTURE, &[]).join("\n"));
 }
 
+/// One run exports what another collects: with either protocol the same flows come.
+#[test]
+fn what_is_exported_is_collected() {
+    let meter = "packets | where ip | summarize first = first(ts), end = last(ts), \
+                 packets = count(), bytes = sum(ip.len), flags = bit_or(tcp.flags), \
+                 end_reason = end_reason() by flow session 15s";
+    let flows = |scheme: &str| {
+        let query = "flows | project start, end, ip.src, sport, ip.dst, dport, \
+                     ip.proto, packets, bytes, end_reason";
+        let receiver = Receiver::start(query, "netflow", &["--lateness", "1d"]);
+        let to = format!("{scheme}://{}", receiver.to());
+        let capture = "fixtures/sessions.pcap";
+        let output = weir(&["run", "-e", meter, "-r", capture, "--export", &to]);
+        assert!(output.status.success(), "{}", said(&output));
+        let mut rows = receiver.end().0;
+        rows.sort();
+        rows
+    };
+    let (ipfix, netflow9) = (flows("ipfix"), flows("netflow9"));
+    assert_eq!(ipfix.len(), 8, "a header and the flows: {ipfix:?}");
+    assert_eq!(ipfix, netflow9);
+}
+
 /// Windows, joins, top, names, formats, alerts: the stages and ends of the language.
 #[test]
 fn the_language_works_on_records() {
@@ -228,7 +251,7 @@ fn losses_are_counted_by_exporter() {
     let text = said(&output);
     for line in [
         "received   56 flow records",
-        "lost       4 on the way from exporters",
+        "lost       4 data records on the way from exporters",
         "datagrams  30; beside flows 2 records of options, 12 samples of counters",
         "exporter   192.0.2.254/1 ipfix: 20 records, 4 data records lost",
         "exporter   192.0.2.253/7 netflow9: 12 records\n",
@@ -240,7 +263,7 @@ fn losses_are_counted_by_exporter() {
     assert!(text.lines().any(|line| line.starts_with("late ")), "{text}");
     let quiet = weir(&["run", "-e", query, "-r", CAPTURE, "-q", "--fail-on-loss", "-o", "csv"]);
     assert_eq!(quiet.status.code(), Some(1));
-    assert!(said(&quiet).starts_with("lost       4 on the way"), "{}", said(&quiet));
+    assert!(said(&quiet).starts_with("lost       4 data records on the way"), "{}", said(&quiet));
 }
 
 /// tshark and Weir read the same of each record of a capture.

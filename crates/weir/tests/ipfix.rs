@@ -188,6 +188,12 @@ fn pause() {
 
 #[test]
 fn nfcapd_collects_what_is_exported() {
+    for scheme in ["", "ipfix://", "netflow9://"] {
+        nfcapd_collects(scheme);
+    }
+}
+
+fn nfcapd_collects(scheme: &str) {
     let Some(collector) = Collector::start() else {
         return skip("ipfix::nfcapd", "there is no nfcapd (Debian: apt-get install nfdump)");
     };
@@ -196,7 +202,7 @@ fn nfcapd_collects_what_is_exported() {
     let query = "packets | where tcp or udp | summarize end = last(ts), packets = count(), \
                  bytes = sum(ip.len), flags = bit_or(tcp.flags), end_reason = end_reason() \
                  by flow session 15s active 60s";
-    let to = format!("127.0.0.1:{}", collector.port);
+    let to = format!("{scheme}127.0.0.1:{}", collector.port);
     let out = weir(&["run", "-e", query, "-r", capture, "--export", &to]);
     assert!(out.status.success() && out.stdout.is_empty(), "{}", said(&out));
     assert!(!said(&out).contains("refused"), "{}", said(&out));
@@ -209,7 +215,7 @@ fn nfcapd_collects_what_is_exported() {
             break;
         }
     }
-    assert_eq!(collector.end(), flows);
+    assert_eq!(collector.end(), flows, "{scheme}");
 }
 
 /// Whether nothing waits in the collector's socket.
@@ -246,6 +252,11 @@ fn what_ipfix_cannot_say_is_refused_before_the_run() {
     refused(&["-e", counts, "--export", "127.0.0.1:4739"], "`project-away n`");
     refused(&["flows", "--export", "127.0.0.1:4739"], "IPFIX holds the rows of one");
     refused(&["-e", counts, "--export", "127.0.0.1:9", "-o", "csv"], "--export");
+    let netflow9 = "netflow9://127.0.0.1:9";
+    refused(&["-e", counts, "--export", netflow9], "NetFlow 9 has no information element");
+    let text = "packets | summarize packets = count() by interface";
+    refused(&["-e", text, "--export", netflow9], "`project-away interface`");
+    refused(&["ipfix", "--export", "sflow://127.0.0.1:9"], "expected ipfix:// or netflow9://");
     let out = weir(&["run", "ipfix", "-r", "fixtures/web.pcap", "--export", "nowhere"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(said(&out).contains("--export nowhere"), "{}", said(&out));

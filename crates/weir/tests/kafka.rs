@@ -58,6 +58,9 @@ fn probes_and_merges_by_kafka() {
     partitions::hosts_give_the_rows_of_one_run(&broker);
     partitions::what_partitions_cannot_do_is_refused(&broker);
     partitions::packets_are_spread_by_the_key_of_a_query(&broker);
+    partitions::records_that_lie_are_left_out(&broker);
+    partitions::records_at_the_start_of_a_run_are_missed(&broker);
+    partitions::partitions_may_be_added(&broker);
     partitions::hosts_publish_partial_results(&broker);
     partitions::hosts_join_and_leave(&broker);
     partitions::nothing_is_lost_or_counts_twice(&broker);
@@ -72,6 +75,7 @@ fn probes_and_merges_by_kafka() {
     lives::a_dead_probe_is_retired_by_word(&broker);
     lives::a_broker_that_is_away_loses_nothing(&broker);
     lives::records_wait_on_disk_for_a_broker(&broker);
+    partitions::packets_wait_on_disk_for_a_broker(&broker);
     if has_wires {
         lives::lives_come_while_a_merge_runs(&broker);
     }

@@ -131,6 +131,11 @@ impl RecordBatches {
     fn let_go(&mut self) {
         self.bytes.drain(..self.given * RECORD_BYTES);
         self.times.drain(..self.given);
+        // What a flood took is given back.
+        if self.times.capacity() > 2 * GIVEN_KEPT && self.times.len() <= GIVEN_KEPT {
+            self.bytes.shrink_to(GIVEN_KEPT * RECORD_BYTES);
+            self.times.shrink_to(GIVEN_KEPT);
+        }
         self.marks.iter_mut().for_each(|mark| mark.at -= self.given);
         self.given = 0;
     }
@@ -245,6 +250,72 @@ mod tests {
         let (crowded, lost) = (report.summary().crowded, report.lost());
         assert_eq!(crowded, 120_000 - RECORDS_AT_ONCE as u64);
         assert!(lost >= crowded);
+    }
+
+    /// A datagram of NetFlow 9 with a template and so many records of a byte.
+    fn netflow9(sequence: u32, records: u16) -> Vec<u8> {
+        let header = [9u32 << 16 | 1, 5000, 1000, sequence, 7].map(u32::to_be_bytes).concat();
+        let template = [0u16, 12, 256, 1, 4, 1].map(u16::to_be_bytes).concat();
+        let data = [256u16, 4 + records].map(u16::to_be_bytes).concat();
+        [header, template, data, vec![6; records.into()]].concat()
+    }
+
+    /// The frames of all gaps so far.
+    fn missed(batches: &mut RecordBatches, ms: i64) -> u64 {
+        let (mut all, mut batch) = (0, FrameBatch::new());
+        batches.reach(ms * 1_000_000);
+        while !batches.is_empty() {
+            batch.clear();
+            batches.lend(&mut batch);
+            all += batch.gap().map_or(0, |gap| gap.frames);
+        }
+        all
+    }
+
+    #[test]
+    fn losses_are_records_whatever_sequence_numbers_count() {
+        let report = RecordReport::default();
+        let mut batches = RecordBatches::new(report.clone(), 0);
+        let from = |last: u8| ([192, 0, 2, last].into(), 9);
+        // Of 20 records a datagram, 3 datagrams are missing; of flows 30.
+        batches.take(from(1), 0, &netflow9(1, 20));
+        batches.take(from(1), 0, &netflow9(5, 20));
+        batches.take(from(2), 0, &netflow5(2, 0));
+        batches.take(from(2), 0, &netflow5(2, 32));
+        assert_eq!((missed(&mut batches, 1000), report.lost()), (90, 90));
+    }
+
+    #[test]
+    fn drops_that_sequence_numbers_miss_count_once() {
+        let report = RecordReport::default();
+        let mut batches = RecordBatches::new(report.clone(), 0);
+        take(&mut batches, 1000, 30, 0);
+        take(&mut batches, 1000, 30, 30);
+        // The kernel drops two datagrams, and then their numbers are missing.
+        report.set_dropped(2);
+        assert_eq!((missed(&mut batches, 2000), report.losses().kernel), (60, 60));
+        take(&mut batches, 2500, 30, 120);
+        assert_eq!((missed(&mut batches, 3000), report.lost()), (0, 60));
+        // Another one is lost on the way, ...
+        take(&mut batches, 3500, 30, 180);
+        assert_eq!((missed(&mut batches, 4000), report.losses().interface), (30, 30));
+        // ... and the kernel drops more than numbers can say yet.
+        report.set_dropped(5);
+        assert_eq!((missed(&mut batches, 5000), report.lost()), (60, 150));
+        assert_eq!(report.losses().kernel, 120);
+    }
+
+    /// Memory that a flood took is given back after it.
+    #[test]
+    fn memory_of_a_flood_is_given_back() {
+        let mut batches = RecordBatches::new(RecordReport::default(), 0);
+        for i in 0..4000 {
+            take(&mut batches, 1000, 30, i * 30);
+        }
+        assert!(batches.bytes.capacity() >= 4000 * 30 * RECORD_BYTES);
+        missed(&mut batches, 2000);
+        assert!(batches.bytes.capacity() <= 2 * GIVEN_KEPT * RECORD_BYTES);
+        assert!(batches.times.capacity() <= 2 * GIVEN_KEPT);
     }
 
     #[test]

@@ -94,6 +94,7 @@ impl<S: Source> Source for RecordPackets<S> {
                 break;
             }
             if self.is_read() && !self.take_packets()? {
+                self.report.set_unseen(self.inner.account().lost.total());
                 return Ok(false);
             }
             self.read();
@@ -102,6 +103,7 @@ impl<S: Source> Source for RecordPackets<S> {
                 self.batches.reach(reached);
             }
         }
+        self.report.set_unseen(self.inner.account().lost.total());
         if !self.batches.is_empty() {
             self.batches.lend(batch);
         }
@@ -121,5 +123,39 @@ impl<S: Source> Source for RecordPackets<S> {
 
     fn interfaces(&self) -> Vec<(String, Account)> {
         self.report.accounts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_packet::source::Lost;
+
+    /// An interface that loses a packet with each batch, and has two batches.
+    struct Lossy(u64);
+
+    impl Source for Lossy {
+        fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+            batch.clear();
+            self.0 += 1;
+            Ok(self.0 <= 2)
+        }
+
+        fn is_ready(&mut self) -> bool {
+            true
+        }
+
+        fn account(&self) -> Account {
+            Account { lost: Lost { ring: self.0, ..Lost::default() }, ..Account::default() }
+        }
+    }
+
+    #[test]
+    fn packets_that_were_lost_are_told() {
+        let report = RecordReport::default();
+        let mut source = RecordPackets::new(Lossy(0), 0, &report);
+        let mut batch = FrameBatch::new();
+        while source.fill(&mut batch).expect("no error") {}
+        assert_eq!((report.summary().unseen, source.account().lost.ring), (3, 3));
     }
 }

@@ -15,8 +15,12 @@ struct Shared {
     collector: Mutex<Collector>,
     /// Datagrams that the kernel dropped, since the program did not keep up.
     dropped: AtomicU64,
+    /// The losses that were told last.
+    told: Mutex<Lost>,
     /// Packets that were read and carried no datagram of an exporter.
     others: AtomicU64,
+    /// Packets that were lost before they were read.
+    unseen: AtomicU64,
     /// Records that said to end too long after they came.
     ahead: AtomicU64,
     /// Records beyond those that one datagram may bring.
@@ -34,6 +38,8 @@ pub struct RecordSummary {
     pub dropped: u64,
     /// Packets of a capture that carried no datagram of an exporter.
     pub others: u64,
+    /// Packets of a capture that were lost before they were read: each may have carried a datagram.
+    pub unseen: u64,
     /// Records that said to end more than [`RECORD_AHEAD_NS`](crate::limits::RECORD_AHEAD_NS) after
     /// they came, and count for the time at which they did.
     pub ahead: u64,
@@ -51,6 +57,7 @@ impl RecordReport {
             exporters: collector.exporters().to_vec(),
             dropped: self.0.dropped.load(Ordering::Relaxed),
             others: self.0.others.load(Ordering::Relaxed),
+            unseen: self.0.unseen.load(Ordering::Relaxed),
             ahead: self.0.ahead.load(Ordering::Relaxed),
             crowded: self.0.crowded.load(Ordering::Relaxed),
         }
@@ -62,6 +69,10 @@ impl RecordReport {
 
     pub(super) fn set_dropped(&self, dropped: u64) {
         self.0.dropped.store(dropped, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_unseen(&self, unseen: u64) {
+        self.0.unseen.store(unseen, Ordering::Relaxed);
     }
 
     pub(super) fn add_ahead(&self, n: u64) {
@@ -76,16 +87,27 @@ impl RecordReport {
         self.0.others.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// All known losses: those by sequence numbers, in their units, and datagrams that the kernel
-    /// dropped. The numbers miss these, too, once another datagram of the same exporter comes, so
-    /// that the sum is more than what was lost.
+    /// All known losses, in records.
     pub(super) fn lost(&self) -> u64 {
         self.losses().total()
     }
 
+    /// Where records were lost, about. Sequence numbers miss what the kernel dropped, too, once
+    /// another datagram of the same exporter comes: so both together are the larger of the two.
+    /// What was told is never taken back, though a mean changes and a late datagram fills a gap.
     pub(super) fn losses(&self) -> Lost {
-        let interface = self.lock().lost() + self.0.crowded.load(Ordering::Relaxed);
-        Lost { interface, kernel: self.0.dropped.load(Ordering::Relaxed), ring: 0 }
+        let (missing, dropped) = {
+            let collector = self.lock();
+            let dropped = self.0.dropped.load(Ordering::Relaxed);
+            (collector.lost_records(), collector.records_of(dropped))
+        };
+        let all = missing.max(dropped).saturating_add(self.0.crowded.load(Ordering::Relaxed));
+        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = all.saturating_sub(told.total());
+        let in_kernel = new.min(dropped.saturating_sub(told.kernel));
+        told.kernel += in_kernel;
+        told.interface += new - in_kernel;
+        *told
     }
 
     /// The account of a source that has handed out so many of these records.
@@ -97,7 +119,7 @@ impl RecordReport {
     pub(super) fn accounts(&self) -> Vec<(String, Account)> {
         let collector = self.lock();
         let account = |e: &Exporter| {
-            let lost = Lost { interface: e.lost, ..Lost::default() };
+            let lost = Lost { interface: e.lost_records(), ..Lost::default() };
             (e.to_string(), Account { received: e.records, lost, ..Account::default() })
         };
         collector.exporters().iter().map(account).collect()

@@ -5,6 +5,9 @@ use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use weir_packet::record::Slot;
 
+mod bounds;
+mod totals;
+
 const SECOND: i64 = 1_000_000_000;
 const EXPORTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -293,30 +296,18 @@ fn zeros_of_the_other_version_are_no_prefixes() {
 }
 
 #[test]
-fn too_many_templates_and_exporters_are_counted() {
+fn exporters_that_are_silent_make_room() {
     let mut c = Collector::new();
-    let mut number = 0u32;
-    while c.counts().templates_refused == 0 {
-        let some = 256..256 + SESSION_TEMPLATES_MAX as u16;
-        let all: Vec<u8> = some.flat_map(|n| template(n, &[1, 4])).collect();
-        let mut payload = ipfix(0, &[set(2, &all)]);
-        payload[12..16].copy_from_slice(&number.to_be_bytes());
-        read(&mut c, &payload);
-        number += 1;
-    }
-    assert_eq!(c.sizes().1, TEMPLATES_MAX);
-    let known = c.sizes().0;
-    for domain in number..number + SESSIONS_MAX as u32 {
-        let mut payload = ipfix(0, &[]);
-        payload[12..16].copy_from_slice(&domain.to_be_bytes());
-        read(&mut c, &payload);
-    }
-    assert_eq!(c.sizes().0, SESSIONS_MAX);
-    assert_eq!(c.counts().exporters_refused, known as u64);
+    let from = |c: &mut Collector, address: u32, received: i64| {
+        let address = IpAddr::V4(Ipv4Addr::from_bits(address));
+        let payload = ipfix(0, &[plain(256)]);
+        c.read(&Datagram { address, port: 9, received, payload: &payload }, &mut |_, _| {});
+    };
+    (0..SESSIONS_MAX as u32 + 3).for_each(|i| from(&mut c, i, 0));
+    assert_eq!((c.sizes(), c.counts().exporters_refused), ((SESSIONS_MAX, SESSIONS_MAX), 3));
     assert_eq!(c.exporters().len(), EXPORTERS_NAMED_MAX + 1);
-    // Those that are silent make room.
-    read_at(&mut c, 2000 * SECOND + TIMEOUT_NS + 1, &netflow9(0, 1, &[]));
-    assert_eq!(c.sizes(), (1, 0));
+    from(&mut c, SESSIONS_MAX as u32, TIMEOUT_NS + 1);
+    assert_eq!((c.sizes(), c.counts().exporters_refused), ((1, 1), 3));
 }
 
 /// A sample of an Ethernet frame with TCP over IPv4, and what switch, router and gateway say.
@@ -403,6 +394,11 @@ fn almost() -> impl Strategy<Value = Vec<u8>> {
         ipfix(0, &[plain(256), data(), options, set(257, &[1; 16])]),
         ipfix(2, &[set(2, &template(256, &[82, 65535, 1, 65535])), set(256, &[1; 40])]),
         netflow9(1, 5000, &[set(0, &template(256, &[1, 4, 21, 4])), set(256, &[1; 33])]),
+        ipfix(
+            4,
+            &[set(2, &template(256, &[8, 4, 85, 8, 86, 4, 136, 1, 148, 2])), set(256, &[1; 57])],
+        ),
+        ipfix(4, &[set(3, &be16(&[258, 2, 1, 149, 4, 160, 8])), set(258, &[1; 12])]),
         netflow5(2, 0, &[[7; 12], [9; 12]]),
         sflow(1, &[sflow_flow_sample(false, FRAME), sflow_flow_sample(true, FRAME)]),
     ];

@@ -1,6 +1,7 @@
 //! Information elements of IPFIX, by the names, numbers and types of IANA's registry, and the
 //! columns that they carry.
 
+use super::version::Version;
 use crate::limits::IPFIX_TEXT_BYTES;
 use crate::names::Names;
 use weir_engine::rows::Arena;
@@ -15,6 +16,10 @@ pub(super) enum Form {
     Milliseconds,
     /// A time: seconds since 1900 and fractions of 2^-32 of them, 4 bytes each.
     Nanoseconds,
+    /// A time: milliseconds since the exporter started, 4 bytes.
+    Uptime,
+    /// The lowest byte of a number.
+    LowByte,
     /// A duration: milliseconds, 4 bytes.
     DurationMilliseconds,
     /// An address of IPv4.
@@ -89,6 +94,21 @@ pub(super) const ELEMENTS: &[Element] = &[
     element(468, "httpUserAgent", Form::Text),
 ];
 
+/// Elements that NetFlow 9 has in another form, or alone.
+const NETFLOW9: &[Element] = &[
+    element(6, "tcpControlBits", Form::LowByte),
+    element(21, "flowEndSysUpTime", Form::Uptime),
+    element(22, "flowStartSysUpTime", Form::Uptime),
+];
+
+/// What values are written with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values<'a> {
+    pub(super) arena: &'a Arena,
+    /// When the exporter started: milliseconds since 1970.
+    pub(super) started_ms: i64,
+}
+
 /// Columns whose elements are others than `--names ipfix` calls them, or which it has no name for.
 /// Times have two: every collector reads milliseconds, nanoseconds lose nothing.
 const COLUMNS: &[(&str, Type, &[&str])] = &[
@@ -120,23 +140,30 @@ pub(super) struct ElementColumn {
 ///
 /// # Errors
 /// The first column that has none, or whose element another column has, with a remedy.
-pub(super) fn columns(schema: &Schema) -> Result<Vec<ElementColumn>, String> {
+pub(super) fn columns(schema: &Schema, version: Version) -> Result<Vec<ElementColumn>, String> {
+    let title = version.title();
     let mut found: Vec<ElementColumn> = Vec::new();
     for (c, column) in schema.columns.iter().enumerate() {
-        for name in names(column, schema) {
-            let element = ELEMENTS.iter().find(|element| element.name == name);
-            let element = element.ok_or_else(|| unknown(column))?;
+        for name in names(column, schema, version) {
+            let element = find(&name, version).ok_or_else(|| unknown(column, version))?;
+            if element.form == Form::Text && version == Version::Netflow9 {
+                return Err(format!(
+                    "{title}: `{0}` is a column of texts, which can be of any length, and only \
+                     IPFIX has a form for these; leave it out by `project-away {0}`",
+                    column.name
+                ));
+            }
             if !element.form.takes(&column.ty) {
                 let (name, ty) = (&column.name, &column.ty);
                 return Err(format!(
-                    "IPFIX: `{name}` is a column of type {ty}, which its element {} can't hold",
+                    "{title}: `{name}` is a column of type {ty}, which its element {} can't hold",
                     element.name
                 ));
             }
             if let Some(other) = found.iter().find(|other| other.element == element) {
                 let other = &schema.columns[other.column].name;
                 return Err(format!(
-                    "IPFIX: `{other}` and `{}` are both {name}; leave one out by `project-away`",
+                    "{title}: `{other}` and `{}` are both {name}; leave one out by `project-away`",
                     column.name
                 ));
             }
@@ -146,18 +173,32 @@ pub(super) fn columns(schema: &Schema) -> Result<Vec<ElementColumn>, String> {
     Ok(found)
 }
 
-fn unknown(column: &Column) -> String {
+/// The element of this name.
+fn find(name: &str, version: Version) -> Option<&'static Element> {
+    let own = if version == Version::Netflow9 { NETFLOW9 } else { &[] };
+    own.iter().chain(ELEMENTS).find(|element| element.name == name)
+}
+
+fn unknown(column: &Column, version: Version) -> String {
     format!(
-        "IPFIX has no information element for the column `{0}` that Weir knows of; leave it out by \
+        "{1} has no information element for the column `{0}` that Weir knows of; leave it out by \
          `project-away {0}`, or give it the name of an element: `rename octetDeltaCount = {0}`",
-        column.name
+        column.name,
+        version.title()
     )
 }
 
 /// The names of the elements of a column.
-fn names(column: &Column, schema: &Schema) -> Vec<String> {
+fn names(column: &Column, schema: &Schema, version: Version) -> Vec<String> {
     let has = |name: &str| schema.position(name).is_some();
-    let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let all = |names: &[&str]| {
+        let names = match version {
+            Version::Netflow9 if names == FLOW_START => &["flowStartSysUpTime"],
+            Version::Netflow9 if names == FLOW_END => &["flowEndSysUpTime"],
+            _ => names,
+        };
+        names.iter().map(|&name| name.to_owned()).collect()
+    };
     if column.name == "ts" && column.ty == Type::Time {
         // A row of a window or a session begins then, unless it says itself when it began.
         return all(if has("first") { OBSERVED } else { FLOW_START });
@@ -181,7 +222,8 @@ impl Form {
         match self {
             Form::Unsigned(bytes) => bytes,
             Form::Milliseconds | Form::Nanoseconds => 8,
-            Form::DurationMilliseconds | Form::V4 => 4,
+            Form::Uptime | Form::DurationMilliseconds | Form::V4 => 4,
+            Form::LowByte => 1,
             Form::V6 => 16,
             Form::Mac => 6,
             Form::Text => 65535,
@@ -190,8 +232,8 @@ impl Form {
 
     fn takes(self, ty: &Type) -> bool {
         match self {
-            Form::Unsigned(_) => *ty == Type::Int,
-            Form::Milliseconds | Form::Nanoseconds => *ty == Type::Time,
+            Form::Unsigned(_) | Form::LowByte => *ty == Type::Int,
+            Form::Milliseconds | Form::Nanoseconds | Form::Uptime => *ty == Type::Time,
             Form::DurationMilliseconds => *ty == Type::Duration,
             Form::V4 | Form::V6 => *ty == Type::Ip,
             Form::Mac => *ty == Type::Mac,
@@ -200,12 +242,14 @@ impl Form {
     }
 
     /// Appends a value, given in the raw form of its column; whether the element can hold it.
-    pub(super) fn put(self, raw: u128, arena: &Arena, out: &mut Vec<u8>) -> bool {
+    pub(super) fn put(self, raw: u128, values: &Values<'_>, out: &mut Vec<u8>) -> bool {
         let number = raw as u64 as i64;
         match self {
             Form::Unsigned(bytes) => put_unsigned(number, bytes.into(), out),
             Form::Milliseconds => put_unsigned(number.div_euclid(1_000_000), 8, out),
             Form::Nanoseconds => put_nanoseconds(number, out),
+            Form::Uptime => put_uptime(number.div_euclid(1_000_000) - values.started_ms, out),
+            Form::LowByte => put_unsigned(number & 0xff, 1, out),
             Form::DurationMilliseconds => put_unsigned(number.div_euclid(1_000_000), 4, out),
             Form::V4 | Form::V6 => {
                 let is_four = raw >> 32 == 0xffff;
@@ -221,7 +265,7 @@ impl Form {
                 true
             }
             Form::Text => {
-                put_text(arena.get(raw as u64), out);
+                put_text(values.arena.get(raw as u64), out);
                 true
             }
         }
@@ -234,6 +278,14 @@ fn put_unsigned(number: i64, bytes: usize, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(&number.to_be_bytes()[8 - bytes..]);
     }
     fits
+}
+
+/// Milliseconds of an uptime, which wraps; there is none before the start.
+fn put_uptime(ms: i64, out: &mut Vec<u8>) -> bool {
+    if ms >= 0 {
+        out.extend_from_slice(&(ms as u32).to_be_bytes());
+    }
+    ms >= 0
 }
 
 /// RFC 7011, section 6.1.9: the format of NTP, whose seconds begin anew in 2036.
@@ -287,7 +339,7 @@ mod tests {
 
     #[track_caller]
     fn names_of(columns_are: &[(&str, Type)], expected: Result<&str, &str>) {
-        let found = columns(&output(None, columns_are).schema);
+        let found = columns(&output(None, columns_are).schema, Version::Ipfix);
         let names = |found: Vec<ElementColumn>| {
             found.iter().map(|found| found.element.name).collect::<Vec<_>>().join(" ")
         };
@@ -337,7 +389,8 @@ mod tests {
         let arena = Arena::default();
         let put = |form: Form, number: i64| {
             let mut out = Vec::new();
-            form.put(u128::from(number as u64), &arena, &mut out).then_some(out)
+            let values = Values { arena: &arena, started_ms: 1000 };
+            form.put(u128::from(number as u64), &values, &mut out).then_some(out)
         };
         for bytes in [1, 2, 4] {
             let most = (1i64 << (8 * bytes)) - 1;
@@ -361,6 +414,15 @@ mod tests {
             assert_eq!((u64::from(fraction) * 1_000_000_000) >> 32, ns as u64);
         }
         assert_eq!(put(Form::Nanoseconds, -1), None);
+        // Milliseconds since the start, a second after 1970.
+        let uptime = |ms: i64| put(Form::Uptime, ms * 1_000_000);
+        assert_eq!((uptime(999), uptime(1000)), (None, Some(vec![0; 4])));
+        assert_eq!(uptime(1000 + i64::from(u32::MAX)), Some(vec![255; 4]));
+        assert_eq!(uptime(1001 + i64::from(u32::MAX)), Some(vec![0; 4]));
+        assert_eq!(
+            (put(Form::Uptime, i64::MIN), put(Form::LowByte, 0x1ff)),
+            (None, Some(vec![255]))
+        );
     }
 
     #[test]
@@ -369,7 +431,8 @@ mod tests {
         let mut put = |text: &str| {
             let mut out = Vec::new();
             let handle = arena.put(text.as_bytes());
-            assert!(Form::Text.put(handle.into(), &arena, &mut out));
+            let values = Values { arena: &arena, started_ms: 0 };
+            assert!(Form::Text.put(handle.into(), &values, &mut out));
             out
         };
         assert_eq!(put(""), [0]);

@@ -155,6 +155,56 @@ fn several_outputs_and_columns_without_elements_are_refused() {
     assert!((FORMAT.check)(&[flow, other]).is_err());
 }
 
+/// Datagrams, one for each call of `write`.
+#[derive(Default)]
+struct Datagrams(Vec<Vec<u8>>);
+
+impl Write for &mut Datagrams {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.push(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn netflow_9_has_its_own_header_times_and_padding() {
+    let output = output(None, &FLOW[..4]);
+    let cells: Vec<_> = (0..100).map(|port| row("10.0.0.1", port, "")[..4].to_vec()).collect();
+    let mut datagrams = Datagrams::default();
+    let mut sink = Ipfix::netflow9(&mut datagrams);
+    sink.open(std::slice::from_ref(&output)).expect("opens");
+    let mut batch = rows(&output, &cells);
+    batch.clock = vec![1_714_564_801_999_000_000; cells.len()];
+    sink.rows(0, &batch).expect("writes");
+    sink.finish().expect("finishes");
+    drop(sink);
+    let mut records = 0;
+    for (i, datagram) in datagrams.0.iter().enumerate() {
+        assert!(datagram.len() <= IPFIX_DATAGRAM_BYTES && datagram.len().is_multiple_of(4));
+        let mut bytes = &datagram[..];
+        let [version, count] = [number(&mut bytes, 2), number(&mut bytes, 2)];
+        let [uptime, seconds] = [number(&mut bytes, 4), number(&mut bytes, 4)];
+        assert_eq!((version, seconds, uptime), (9, 1_714_564_801, 1 << 31));
+        assert_eq!([number(&mut bytes, 4), number(&mut bytes, 4)], [i as u32, 0]);
+        // The template: start, address, port, packets.
+        let template = [0u16, 24, 256, 4, 22, 4, 8, 4, 7, 2, 2, 8].map(u16::to_be_bytes).concat();
+        assert_eq!(take(&mut bytes, 24), template);
+        assert_eq!(number(&mut bytes, 2), 256);
+        let length = number(&mut bytes, 2) as usize;
+        assert_eq!(bytes.len(), length - 4);
+        let n = bytes.len() / 18;
+        assert_eq!(count as usize, n + 1);
+        // The row began 750 ms before the datagram was sent.
+        assert_eq!(number(&mut bytes, 4), uptime - 750);
+        records += n;
+    }
+    assert_eq!(records, 100);
+}
+
 /// A collector that is not there: every second datagram is answered by an error.
 #[derive(Default)]
 struct Away {

@@ -31,8 +31,9 @@ pub(crate) struct PublishArgs {
     #[arg(value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) kafka_partition: Option<i32>,
 
-    /// Keep records in this folder that have no room in memory while no broker answers
-    #[arg(long, value_name = "DIR", requires = "publish", hide_short_help = true)]
+    /// Keep records in this folder that have no room in memory while no broker answers (-w or
+    /// --publish kafka://)
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) kafka_spill: Option<PathBuf>,
 
     /// How much may be kept there: bytes in millions, or with k, m, g in KiB, MiB, GiB

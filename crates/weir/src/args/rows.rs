@@ -1,7 +1,7 @@
 //! The options for rows: their form, which alerts are among them, and whom those are delivered to.
 
 use super::DeliverArgs;
-use super::values::{Names, Time, format};
+use super::values::{ExportTo, Names, Time, export, format};
 use clap::Args;
 use std::path::PathBuf;
 use weir_sink::Format;
@@ -13,10 +13,10 @@ pub(crate) struct RowArgs {
     pub(crate) output: Option<&'static Format>,
 
     /// Send rows as IPFIX (RFC 7011) to this collector by UDP, instead of printing them; the usual
-    /// port is 4739
-    #[arg(long, value_name = "HOST:PORT")]
+    /// port is 4739. netflow9://HOST:PORT sends NetFlow 9 (RFC 3954)
+    #[arg(long, value_name = "HOST:PORT", value_parser = export)]
     #[arg(conflicts_with_all = ["output", "out_dir", "time", "names"])]
-    pub(crate) export: Option<String>,
+    pub(crate) export: Option<ExportTo>,
 
     /// Write a file for each output into this folder: QUERY.csv, or QUERY.NAME.csv for a named one
     #[arg(long, value_name = "FOLDER")]

@@ -37,6 +37,34 @@ pub(super) fn stream(text: &str) -> Result<String, String> {
     }
 }
 
+/// A collector of flow records, and what it is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ExportVersion {
+    Ipfix,
+    Netflow9,
+}
+
+/// Where `--export` sends rows to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ExportTo {
+    pub(crate) version: ExportVersion,
+    /// HOST:PORT.
+    pub(crate) host: String,
+}
+
+/// A collector: HOST:PORT, or with a scheme before it.
+pub(super) fn export(text: &str) -> Result<ExportTo, String> {
+    let (version, host) = match text.split_once("://") {
+        None => (ExportVersion::Ipfix, text),
+        Some(("ipfix", host)) => (ExportVersion::Ipfix, host),
+        Some(("netflow9", host)) => (ExportVersion::Netflow9, host),
+        Some((scheme, _)) => {
+            return Err(format!("{scheme} is not exported; expected ipfix:// or netflow9://"));
+        }
+    };
+    Ok(ExportTo { version, host: host.to_owned() })
+}
+
 /// A number of workers, or one per processor.
 pub(super) fn workers(text: &str) -> Result<NonZeroUsize, String> {
     let n = match text {
@@ -159,6 +187,15 @@ mod tests {
         assert_eq!(param("a=x=y"), Ok(("a".to_owned(), "x=y".to_owned())));
         assert!(param("noequals").is_err());
         assert!(param("=1").is_err());
+    }
+
+    #[test]
+    fn collectors_have_a_scheme() {
+        let to = |version, host: &str| Ok(ExportTo { version, host: host.to_owned() });
+        assert_eq!(export("a:1"), to(ExportVersion::Ipfix, "a:1"));
+        assert_eq!(export("ipfix://[::1]:4739"), to(ExportVersion::Ipfix, "[::1]:4739"));
+        assert_eq!(export("netflow9://a:1"), to(ExportVersion::Netflow9, "a:1"));
+        assert!(export("sflow://a:1").is_err_and(|why| why.contains("netflow9://")));
     }
 
     #[test]

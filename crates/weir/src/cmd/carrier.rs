@@ -13,8 +13,8 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use weir_kafka::order::{
-    CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogOrder, PartitionEvent, PartitionOrder,
-    ProduceOrder, Roster, Task, read_framed, write_framed,
+    CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogOrder, PacketsOrder, PartitionEvent,
+    PartitionOrder, ProduceOrder, Roster, Task, read_framed, write_framed,
 };
 use weir_kafka::{KafkaFault, ParentOfGroup, PipeOfProbe, Say};
 use weir_sandbox::{Needs, become_user, confine};
@@ -24,13 +24,13 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Takes the order, and does what it says.
 pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
-    signals::outlast()?;
+    let told = signals::outlast()?;
     // Not by way of a buffer: the run of a partition may have said something already.
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order: CarrierOrder = read_framed(&mut stdin)
         .context("this command is started by weir run and weir merge; its orders")?;
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    if let Err(why) = give_up(&order, term) {
+    if let Err(why) = give_up(&order, &told, term) {
         if matches!(order.task, Task::Consume(_) | Task::Process(_)) {
             return Err(why);
         }
@@ -42,25 +42,29 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
         Task::Produce(task) => produce(&order, task, stdout, term),
         Task::Look(roster) => look(&order, roster, stdout, term),
         Task::Consume(log) => consume(&order, log, stdout, term),
-        Task::Packets => send(&order, weir_kafka::send_packets, stdout, term),
+        Task::Packets(task) => send_packets(&order, task, stdout, term),
         Task::Rows => send(&order, weir_kafka::send_rows, stdout, term),
         Task::Join(task) => join(&order, task, stdout, term),
-        Task::Process(task) => process(&order, task, stdout, term),
+        Task::Process(task) => process(&order, task, stdout, &told, term),
     }
 }
 
 /// Gives up what is not needed to reach brokers.
-fn give_up(order: &CarrierOrder, term: &Term) -> anyhow::Result<()> {
+fn give_up(order: &CarrierOrder, told: &AtomicBool, term: &Term) -> anyhow::Result<()> {
     if let Some(user) = &order.user {
         become_user(user).with_context(|| format!("-Z {user}"))?;
     }
-    if let Task::Process(_) = &order.task {
+    if let Task::Process(task) = &order.task {
         // A change of the user would have undone it.
-        signals::end_with_parent()?;
+        if !signals::end_with_parent(task.parent)? {
+            told.store(true, Ordering::Relaxed);
+        }
     }
     let mut needs = Needs::default();
     needs.servers(order.properties.files());
-    if let Task::Produce(ProduceOrder { spill: Some(spill), .. }) = &order.task {
+    if let Task::Produce(ProduceOrder { spill: Some(spill), .. })
+    | Task::Packets(PacketsOrder { spill: Some(spill) }) = &order.task
+    {
         needs.folders(vec![spill.folder.clone()]);
         // What an earlier run has left is looked for.
         needs.read.push(spill.folder.clone());
@@ -197,6 +201,20 @@ fn send(
     }
 }
 
+/// Sends packets, with what waits on disk.
+fn send_packets(
+    order: &CarrierOrder,
+    task: &PacketsOrder,
+    stdout: File,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let by = |order: &CarrierOrder,
+              from: PipeOfProbe<'_>,
+              ready: &mut dyn FnMut(i32) -> io::Result<()>,
+              say: &Say| weir_kafka::send_packets(order, task, from, ready, say);
+    send(order, by, stdout, term)
+}
+
 /// Tells of a fault: the person, or the process that gave the order if that still waits for a word.
 fn failed(
     order: &CarrierOrder,
@@ -250,15 +268,15 @@ fn join(
 }
 
 /// Carries the packets of a partition to a run, and its rows from there. The run is at the other
-/// end of standard input, which is a socket; SIGTERM ends it once what is ready is committed.
+/// end of standard input, which is a socket; SIGTERM, whenever it came, ends it once what is ready
+/// is committed.
 fn process(
     order: &CarrierOrder,
     task: &PartitionOrder,
     stdout: File,
+    stop: &AtomicBool,
     term: &Term,
 ) -> anyhow::Result<Status> {
-    let stop = Arc::<AtomicBool>::default();
-    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop))?;
     let worker = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let events = Mutex::new(stdout);
     let report = |event: &PartitionEvent| {
@@ -266,7 +284,7 @@ fn process(
         write_framed(event, &mut *events)
     };
     let say = say("kafka".to_owned(), term);
-    match weir_kafka::process(order, task, worker, &report, &stop, &say) {
+    match weir_kafka::process(order, task, worker, &report, stop, &say) {
         Ok(()) => {}
         Err(KafkaFault::Io(e)) if e.kind() == io::ErrorKind::BrokenPipe => {}
         Err(fault @ KafkaFault::Broker(_)) => {

@@ -62,7 +62,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let topic = kafka::topic_of(&args)?;
     let options = Options { memory: args.memory.bytes(), suppressions, ..Options::default() };
 
-    let collector = args.rows.export.as_deref().map(Collector::connect).transpose()?;
+    let collector = args.rows.export.as_ref().map(Collector::connect).transpose()?;
     let courier = delivery::start(targets, &args.rows.deliver, &args.confine)?;
     let (logs, inputs) = open_all(topic.as_ref(), &args, term)?;
     take_user(&args, term)?;

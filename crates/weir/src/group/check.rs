@@ -71,6 +71,12 @@ pub(crate) fn check(
     }
 }
 
+/// The keys that packets may be spread by, so that hosts can share the program.
+pub(super) fn keys_that_fit(program: &Program, publishes: bool) -> Vec<SpreadKey> {
+    let all = SpreadKey::ALL.into_iter();
+    all.filter(|key| fits(program, publishes, &fields_of(*key)).is_ok()).collect()
+}
+
 /// An option that runs of partitions can't have.
 fn refused(options: &RunOptions) -> Option<&'static str> {
     let rows = &options.rows;

@@ -1,5 +1,6 @@
 //! A host, from its start to its end.
 
+use super::check::keys_that_fit;
 use super::pair::Pair;
 use super::probe::probe_of;
 use crate::args::{RunOptions, UntilWhen};
@@ -21,6 +22,8 @@ use weir_kafka::order::{
     CarrierOrder, GroupEvent, GroupOrder, LogEnd, PartitionCounts, PartitionEvent, PartitionOrder,
     RowsTo, Task, WorkerOrder, read_framed,
 };
+use weir_kafka::packets::SpreadKey;
+use weir_plan::Program;
 
 /// How often is looked for what has to be done again, or is overdue.
 const TICK: Duration = Duration::from_millis(500);
@@ -44,6 +47,7 @@ enum Heard {
 /// with `--until end` until all captures have ended.
 pub(crate) fn host(
     topic: &KafkaTopic,
+    program: &Program,
     options: &RunOptions,
     term: &Term,
 ) -> anyhow::Result<Status> {
@@ -74,6 +78,7 @@ pub(crate) fn host(
         term,
         order,
         group,
+        keys: keys_that_fit(program, options.publish.publish.is_some()),
         arguments,
         share: u64::try_from(count).unwrap_or(1),
         member: Some(member),
@@ -112,6 +117,8 @@ struct Host<'a> {
     /// An order of which only the task changes.
     order: CarrierOrder,
     group: String,
+    /// The keys that packets may be spread by.
+    keys: Vec<SpreadKey>,
     /// With which this program was started.
     arguments: Vec<String>,
     /// Runs that share the memory.
@@ -230,7 +237,14 @@ impl Host<'_> {
             (None, None) => RowsTo::Parent,
         };
         let probe = probe_of(options, partition);
-        let task = PartitionOrder { group: self.group.clone(), partition, probe, rows };
+        let task = PartitionOrder {
+            group: self.group.clone(),
+            partition,
+            parent: std::process::id(),
+            keys: self.keys.clone(),
+            probe,
+            rows,
+        };
         self.order.task = Task::Process(task);
         let (arguments, share) = (self.arguments.clone(), self.share);
         let worker = WorkerOrder { arguments, partition, share };

@@ -47,6 +47,8 @@ pub(crate) struct PartitionSource {
     account: Account,
     /// The run that captured, and packets in its records so far.
     life: Option<(u64, u64)>,
+    /// Whether the next record should be the first of its run.
+    is_at_start: bool,
     latest: i64,
     end: End,
 }
@@ -88,6 +90,7 @@ impl PartitionSource {
             frame: Vec::new(),
             account: Account::default(),
             life: None,
+            is_at_start: false,
             latest: i64::MIN,
             end: End::Ahead,
         }
@@ -104,7 +107,9 @@ impl PartitionSource {
         let is_sure = self.clock.watermark_after(i64::MIN).is_some();
         self.starts.record(offset, self.watermark(), is_sure);
         let known = self.life.filter(|(epoch, _)| *epoch == record.head.epoch);
-        let missing = known.map_or(0, |(_, next)| record.head.before.saturating_sub(next));
+        let is_at_start = std::mem::take(&mut self.is_at_start);
+        let expected = known.map(|(_, next)| next).or(is_at_start.then_some(0));
+        let missing = expected.map_or(0, |next| record.head.before.saturating_sub(next));
         let next = record.head.before + u64::from(record.packets);
         self.life = Some((record.head.epoch, next));
         let entries: Vec<PacketEntry> = record.entries().collect();
@@ -231,6 +236,7 @@ impl PartitionSource {
                     let value = value.to_vec();
                     self.begin(offset, is_live, value)?;
                 }
+                Some(ToWorker::First) => self.is_at_start = true,
                 Some(ToWorker::Over) => {
                     // Its windows are not out, though its records were processed before.
                     self.up.set_live(true);
@@ -375,6 +381,28 @@ mod tests {
             panic!("{said:?}");
         };
         assert_eq!((second.offset, second.missing), (1, 7));
+    }
+
+    /// Also before the first record that came of a run.
+    #[test]
+    fn packets_are_missing_before_what_should_be_the_first_record() {
+        for (is_first, missing) in [(true, 8), (false, 0)] {
+            let (mut source, up, mut ours) = source();
+            if is_first {
+                ToWorker::First.write(&mut ours).expect("the socket takes it");
+            }
+            send(&mut ours, 1, true, &record(4, 8, PacketKind::Packets, &[9]));
+            send(&mut ours, 2, true, &record(5, 9, PacketKind::End, &[]));
+            assert_eq!(drain(&mut source), [8]);
+            assert_eq!(source.account().lost.ring, missing);
+            up.finish().expect("the socket takes it");
+            drop((source, up));
+            let said = marks(&mut ours);
+            let [FromWorker::Mark(first), FromWorker::Finished(Some(last))] = said[..] else {
+                panic!("{said:?}");
+            };
+            assert_eq!((first.missing, last.missing), (missing, 0));
+        }
     }
 
     /// A socket that ends is no end of the input: what windows hold is for the next process.

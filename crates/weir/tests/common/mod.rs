@@ -5,6 +5,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use weir_capture::records::{RecordPackets, RecordReport};
 use weir_engine::counters::Ledger;
 use weir_engine::egress::Frame;
 use weir_engine::functions::Functions;
@@ -17,7 +18,7 @@ use weir_lang::{Query, compile, render};
 use weir_packet::egress::{Egress, Outlet, Sent};
 use weir_packet::source::{LinkType, Source, SourceError};
 use weir_packet::walk::{self, Headers};
-use weir_plan::{Program, Value};
+use weir_plan::{Program, SourceKind, Value};
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
@@ -52,11 +53,16 @@ pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The queries of the library that are no detectors, sorted.
+/// The queries of the library over packets that are no detectors, sorted.
 pub fn queries() -> Vec<PathBuf> {
     let mut all = files("queries", &[".weir"]);
-    all.retain(|path| !is_detector(path));
+    all.retain(|path| !is_detector(path) && !is_of_records(path));
     all
+}
+
+/// Whether a query stands in the folder of those over flow records.
+pub fn is_of_records(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with("records"))
 }
 
 /// The detectors of the library, sorted.
@@ -233,8 +239,12 @@ pub fn answer_of(
     let functions = Functions::default();
     let (mut sink, mut egress) = (Collect::default(), Digests::default());
     let options = Options { workers, ..Options::default() };
-    let mut source = match open(capture, reading) {
-        Ok(source) => source,
+    let mut source: Box<dyn Source> = match open(capture, reading) {
+        Ok(source) if program.source == SourceKind::FlowRecords => {
+            let lateness_ns = 60_000_000_000;
+            Box::new(RecordPackets::new(source, lateness_ns, &RecordReport::default()))
+        }
+        Ok(source) => Box::new(source),
         Err(e) => return failed(&e),
     };
     let ends = (&mut sink as _, &mut egress as _);

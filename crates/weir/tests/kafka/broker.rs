@@ -4,12 +4,13 @@ use crate::common::{root, skip};
 use crate::over_wires::{LONG, text};
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::Duration;
 use weir_cluster::{ProbeHead, ProbeWriter};
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::order::{
-    CarrierAnswer, CarrierOrder, Detail, LogName, ProduceOrder, Task, read_framed, write_framed,
+    CarrierAnswer, CarrierOrder, Detail, LogName, PacketsOrder, ProduceOrder, Task, read_framed,
+    write_framed,
 };
 use weir_kafka::properties::Properties;
 
@@ -38,6 +39,10 @@ const TOPICS: &[(&str, &str, &[&str])] = &[
     ("secure", "2", &[]),
     ("once", "4", &[]),
     ("partials", "2", &[]),
+    ("lies", "1", &[]),
+    ("headless", "1", &[]),
+    ("grown", "1", &[]),
+    ("kept", "2", &[]),
 ];
 
 pub(crate) struct Broker {
@@ -56,12 +61,23 @@ pub(crate) fn fetched(test: &str) -> bool {
     fetch.status.success()
 }
 
+/// A port that is free, as are the two after it, which the broker takes, too.
+fn three_ports() -> u16 {
+    let bind = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port));
+    let three = |_: u32| {
+        let first = bind(0).expect("a port");
+        let port = first.local_addr().expect("an address").port();
+        let others = [bind(port.checked_add(1)?).ok()?, bind(port.checked_add(2)?).ok()?];
+        drop((first, others));
+        Some(port)
+    };
+    (0..100).find_map(three).expect("three ports in a row")
+}
+
 impl Broker {
     /// Starts one, or says by name why the test is skipped.
     pub(crate) fn start(test: &str) -> Option<Broker> {
-        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = socket.local_addr().expect("an address").port();
-        drop(socket);
+        let port = three_ports();
         let broker = Broker { home: tempfile::tempdir().expect("a folder"), port };
         let up = broker.script(&["up"]).output().expect("bash runs");
         if up.status.code() == Some(3) {
@@ -112,6 +128,12 @@ impl Broker {
                 assert!(made.status.success(), "{}", text(&made.stderr));
             }
         }
+    }
+
+    /// Adds partitions to a topic.
+    pub(crate) fn grow(&self, topic: &str, partitions: &str) {
+        let grown = self.script(&["grow", topic, partitions]).output().expect("bash runs");
+        assert!(grown.status.success(), "{}", text(&grown.stderr));
     }
 
     /// The address of a topic.
@@ -207,16 +229,15 @@ pub(crate) fn stream_of(args: &[&str]) -> (ProbeHead, Vec<Vec<u8>>) {
     (head, messages)
 }
 
-/// Produces records as the process does that a run starts, from bytes of any kind.
-pub(crate) fn produce(address: &str, lives: &[(ProbeHead, Vec<Vec<u8>>)]) -> Output {
-    let probe = lives[0].0.probe.clone();
+/// The process that talks to Kafka, with an order that it has; its standard input.
+fn carrier(address: &str, task: Task) -> (Child, ChildStdin, CarrierAnswer) {
     let order = CarrierOrder {
         topic: KafkaTopic::parse(address).expect("an address"),
         properties: Properties::default(),
         user: None,
         sandbox: true,
         detail: Detail::Usual,
-        task: Task::Produce(ProduceOrder { log: LogName { probe, partition: None }, spill: None }),
+        task,
     };
     let mut carrier = weir(&["kafka-carrier"])
         .stdin(Stdio::piped())
@@ -226,8 +247,28 @@ pub(crate) fn produce(address: &str, lives: &[(ProbeHead, Vec<Vec<u8>>)]) -> Out
         .expect("it starts");
     let mut stdin = carrier.stdin.take().expect("a pipe");
     write_framed(&order, &mut stdin).expect("it reads");
-    let answer: CarrierAnswer =
-        read_framed(carrier.stdout.as_mut().expect("a pipe")).expect("it answers");
+    let answer = read_framed(carrier.stdout.as_mut().expect("a pipe")).expect("it answers");
+    (carrier, stdin, answer)
+}
+
+/// Produces records of packets, each the last of its run, into the first partition.
+pub(crate) fn produce_packets(address: &str, records: &[Vec<u8>]) {
+    let (carrier, mut stdin, answer) = carrier(address, Task::Packets(PacketsOrder::default()));
+    assert!(matches!(answer, CarrierAnswer::Partitions(_)), "{answer:?}");
+    for record in records {
+        let head = [0, record.len() as u32].map(u32::to_le_bytes).concat();
+        stdin.write_all(&[&head, &record[..]].concat()).expect("it reads");
+    }
+    drop(stdin);
+    let output = ends(carrier, &["kafka-carrier"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+/// Produces records as the process does that a run starts, from bytes of any kind.
+pub(crate) fn produce(address: &str, lives: &[(ProbeHead, Vec<Vec<u8>>)]) -> Output {
+    let probe = lives[0].0.probe.clone();
+    let task = Task::Produce(ProduceOrder { log: LogName { probe, partition: None }, spill: None });
+    let (carrier, mut stdin, answer) = carrier(address, task);
     assert_eq!(answer, CarrierAnswer::Ready(Vec::new()));
     let mut bytes = Vec::new();
     for (head, messages) in lives {

@@ -1,12 +1,13 @@
 //! Packets by way of Kafka: hosts that share the partitions of a topic give the rows of one run,
 //! whoever is killed meanwhile.
 
-use crate::broker::{Broker, ends, fails, fixture, rows, run, weir};
+use crate::broker::{Broker, ends, fails, fixture, produce_packets, rows, run, weir};
 use crate::over_wires::text;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use weir_kafka::packets::{PacketHead, PacketKind, PacketRecordBuilder, SpreadKey};
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::LinkType;
@@ -91,6 +92,12 @@ pub(crate) fn what_partitions_cannot_do_is_refused(broker: &Broker) {
     refuses(records, group, 2, "has packets, and the query reads flow records");
     let elsewhere = ["--rows", "kafka://h:1/t"];
     refuses(BY_FLOW, &[&group[..], &elsewhere].concat(), 2, "has to be at the brokers of");
+    // Rows in a topic are as their schema says.
+    let rows_to = ["--rows", topic];
+    for other in [["--time", "epoch"], ["--names", "zeek"]] {
+        let more = [&group[..], &rows_to, &other].concat();
+        refuses(BY_FLOW, &more, 2, "cannot be used with");
+    }
     // Packets of one source are in several partitions.
     let by_source = "packets | summarize n = count() by ip.src every 1s";
     refuses(by_source, group, 1, "packets are spread by conn; capture with another --spread-by");
@@ -106,6 +113,81 @@ pub(crate) fn what_partitions_cannot_do_is_refused(broker: &Broker) {
     fails(&["run", "flows", "-r", capture, "--kafka-config", "x"], 2, "is for kafka://");
     let no_rows = ["run", "flows", "-r", capture, "--rows", nowhere];
     fails(&no_rows, 1, "there is no topic `nowhere`");
+}
+
+/// A record of packets of another program: its run, its key, how far it is, and packets before.
+fn foreign(epoch: u64, spread: SpreadKey, reached: Option<i64>, before: u64) -> Vec<u8> {
+    let (mut builder, mut bytes) = (PacketRecordBuilder::default(), Vec::new());
+    let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).bytes();
+    builder.push(1_700_000_000_000_000_000, frame.len() as u32, &frame, 0, 0);
+    let (kind, number) = (PacketKind::End, before);
+    let head = PacketHead { kind, spread, link: 1, epoch, number, before, reached };
+    builder.finish(&head, &mut bytes);
+    bytes
+}
+
+/// Nanoseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "runs that capture are told apart by the time")]
+fn now_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.expect("after 1970").as_nanos() as u64
+}
+
+/// Whoever may write into a topic can't stop those that read it.
+pub(crate) fn records_that_lie_are_left_out(broker: &Broker) {
+    let topic = &broker.address("lies");
+    let capture = &fixture("mixed.pcap");
+    spread(topic, capture, &[]);
+    let far = Some(i64::MAX);
+    let lies = [
+        foreign(u64::MAX, SpreadKey::Conn, None, 0),
+        foreign(now_ns(), SpreadKey::Conn, far, 0),
+        foreign(now_ns(), SpreadKey::Destination, None, 0),
+    ];
+    produce_packets(topic, &lies);
+    spread(topic, capture, &[]);
+    let query = ["-e", "packets | summarize n = count() by conn every 1s"];
+    let output = ends(host(&query, topic, "lies", &["--until", "end"]), &["run"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let one = rows(&["run", query[0], query[1], "-r", capture, "-o", "json", "-q"]);
+    assert_eq!(sorted(text(&output.stdout)), sorted(&[one.as_str(), &one].concat()), "{said}");
+    assert_eq!(
+        said.matches("it is of a time that lies more than a day ahead").count(),
+        2,
+        "{said}"
+    );
+    assert!(said.contains("its packets are spread by ip.dst"), "{said}");
+    assert!(said.contains("left out  3 records that could not be used"), "{said}");
+}
+
+/// What is missing before the first record of a run is missing.
+pub(crate) fn records_at_the_start_of_a_run_are_missed(broker: &Broker) {
+    let topic = &broker.address("headless");
+    produce_packets(topic, &[foreign(now_ns(), SpreadKey::Conn, None, 7)]);
+    let output = ends(host(&["-e", BY_FLOW], topic, "headless", &["--until", "end"]), &["run"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("left out  7 packets of records that are missing"), "{said}");
+    assert_eq!(text(&output.stdout).lines().count(), 1, "{said}");
+}
+
+/// Partitions that are added while a host waits are read, and one without a record ends none.
+pub(crate) fn partitions_may_be_added(broker: &Broker) {
+    let topic = &broker.address("grown");
+    let (query, capture) = (["-e", BY_FLOW], &fixture("mixed.pcap"));
+    let one = rows(&["run", query[0], query[1], "-r", capture, "-o", "json", "-q"]);
+    let waiting = host(&query, topic, "waiting", &["--until", "end"]);
+    wait_for_partition(&waiting);
+    broker.grow("grown", "2");
+    spread(topic, capture, &[]);
+    let output = ends(waiting, &["run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(sorted(text(&output.stdout)), sorted(&one), "{}", text(&output.stderr));
+    broker.grow("grown", "3");
+    let output = ends(host(&query, topic, "later", &["--until", "end"]), &["run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(sorted(text(&output.stdout)), sorted(&one), "{}", text(&output.stderr));
 }
 
 /// By the key that a query groups by, any query can be shared.
@@ -149,8 +231,12 @@ struct Capture {
 
 impl Capture {
     fn start(topic: &str) -> Capture {
+        Capture::start_with(topic, &[])
+    }
+
+    fn start_with(topic: &str, more: &[&str]) -> Capture {
         let args = ["run", "-e", "packets | pass", "-r", "-", "-w", topic, "-q"];
-        let mut child = weir(&args)
+        let mut child = weir(&[&args[..], more].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -264,6 +350,53 @@ pub(crate) fn nothing_is_lost_or_counts_twice(broker: &Broker) {
     };
     assert_eq!(values.iter().map(count).sum::<u64>(), sent, "each packet once");
     assert_eq!(sorted(&values.join("\n")), sorted(&one));
+}
+
+/// Packets wait on disk while a broker is away, also for the next run, and none is lost.
+pub(crate) fn packets_wait_on_disk_for_a_broker(broker: &Broker) {
+    let topic = &broker.address("kept");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
+    let (kept, config) = (path("kept"), path("config"));
+    fs::create_dir(&kept).expect("makes");
+    fs::write(&config, "queue.buffering.max.messages=2").expect("writes");
+    let more = ["--kafka-spill", &kept, "--kafka-config", &config];
+    let waits = || {
+        let files = fs::read_dir(&kept).expect("a folder").flatten();
+        let spilled = files.filter(|f| f.path().extension().is_some_and(|name| name == "spill"));
+        spilled.filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>()
+    };
+    let on_disk = |least: u64| {
+        let has = |_: &u32| {
+            crate::wires::pause();
+            waits() > least
+        };
+        assert!((0..600).find(has).is_some(), "nothing waits on disk: {}", waits());
+    };
+    let mut capture = Capture::start_with(topic, &more);
+    capture.send(3);
+    broker.kill();
+    // It goes on, though nothing is delivered.
+    capture.send(20);
+    on_disk(100_000);
+    broker.up();
+    capture.send(3);
+    let all = path("all.pcap");
+    let sent = capture.sent;
+    capture.end(&all);
+    assert_eq!(waits(), 0, "the space is given back");
+    let query = ["-e", BY_FLOW];
+    let output = ends(host(&query, topic, "kept", &["--until", "end"]), &["run"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let one = rows(&["run", query[0], query[1], "-r", &all, "-o", "json", "-q"]);
+    assert!(sorted(text(&output.stdout)) == sorted(&one), "{said}");
+    assert!(said.contains(&format!("committed  {sent} packets")), "{said}");
+    fails(
+        &["run", "flows", "-r", &all, "--kafka-spill", &kept],
+        2,
+        "for -w kafka:// and --publish",
+    );
 }
 
 /// A host gives partitions up to one that joins, and takes them back when that leaves.

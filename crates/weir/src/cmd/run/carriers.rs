@@ -17,7 +17,7 @@ use weir_capture::outlets::Outlets;
 use weir_capture::write::StoppableWriter;
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::limits::PARTITIONS_MAX;
-use weir_kafka::order::{CarrierOrder, Task};
+use weir_kafka::order::{CarrierOrder, PacketsOrder, SpillOrder, Task};
 use weir_kafka::packets::SpreadKey;
 
 /// Bytes that go to the process that carries packets at once.
@@ -80,6 +80,10 @@ pub(super) fn check(options: &RunOptions, reads_topic: bool) -> anyhow::Result<(
         || rows.is_some()
         || options.publish.publish.is_some()
         || options.partitions.run.is_some();
+    let is_kept = packet_topic(options).is_some() || options.publish.publish.is_some();
+    if options.publish.kafka_spill.is_some() && !is_kept {
+        return Err(usage("--kafka-spill is for -w kafka:// and --publish kafka://"));
+    }
     if options.publish.kafka_config.is_some() && !is_for_kafka {
         return Err(usage("--kafka-config is for kafka:// (-i, -w, --rows or --publish)"));
     }
@@ -100,6 +104,13 @@ pub(crate) fn order(
         detail: kafka::detail(options.quiet, options.verbose),
         task,
     })
+}
+
+/// What is produced of packets.
+fn packets_order(options: &RunOptions) -> PacketsOrder {
+    let bytes_max = options.publish.kafka_spill_max;
+    let spill = options.publish.kafka_spill.clone();
+    PacketsOrder { spill: spill.map(|folder| SpillOrder { folder, bytes_max }) }
 }
 
 impl Carriers {
@@ -123,7 +134,7 @@ impl Run<'_> {
         let mut carriers = Carriers::default();
         if let Some(address) = packet_topic(self.options) {
             let topic = KafkaTopic::parse(address).map_err(usage)?;
-            let order = order(self.options, topic, Task::Packets)?;
+            let order = order(self.options, topic, Task::Packets(packets_order(self.options)))?;
             let (carrier, count) = kafka::started(&order, self.term)?;
             let partitions = usize::try_from(count).unwrap_or(0);
             if partitions > PARTITIONS_MAX {

@@ -96,7 +96,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     if let (Some(topic), None) = (&topic, options.partitions.run) {
-        return group::host(topic, &options, term);
+        return group::host(topic, &program, &options, term);
     }
     if options.read.is_empty() && options.live.interface.is_empty() && topic.is_none() {
         return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
@@ -121,7 +121,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         functions,
         filter,
         format,
-        collector: options.rows.export.as_deref().map(Collector::connect).transpose()?,
+        collector: options.rows.export.as_ref().map(Collector::connect).transpose()?,
         options: &options,
         term,
         site,

@@ -129,7 +129,7 @@ impl Run<'_> {
         };
         let report = SourceReport::default();
         if packet_topic(self.options).is_some() {
-            source = Box::new(Reported::new(source, report.clone()));
+            source = Box::new(Reported::new(source, report.clone(), self.is_live()));
         }
         let outlets = self.packet_outlets(outlets, &carriers, &report)?;
         let source = Lookback::new(self.reading(source), kept)?;
