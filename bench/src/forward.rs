@@ -195,6 +195,7 @@ impl Weir {
         }
         match way {
             Forwarder::Xdp | Forwarder::XdpTwo => command.args(["--capture", "xdp"]),
+            Forwarder::XdpKernel => command.args(["--capture", "xdp", "--offload", "require"]),
             Forwarder::Kernel | Forwarder::Packet | Forwarder::PacketTwo | Forwarder::XdpOut => {
                 command.args(["-Q", "in"])
             }

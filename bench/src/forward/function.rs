@@ -72,8 +72,9 @@ impl Function {
             Function::Wall => {
                 let [a, b, c, d] = KNOCK;
                 format!(
-                    "packets\n\
-                     | branch when interface != \"{inside}\" -> forward \"{client}\" else -> next\n\
+                    "packets | where interface != \"{inside}\" | forward \"{client}\"\n\n\
+                     packets\n\
+                     | where interface == \"{inside}\"\n\
                      | scan stage = 0 by ip.src, ip.dst idle 60s =>\n\
                      match (stage, tcp.dport) {{\n\
                      (0, {a}) => 1, (1, {b}) => 2, (2, {c}) => 3, (3, {d}) => 4,\n\

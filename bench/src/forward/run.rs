@@ -18,17 +18,20 @@ pub(crate) enum Forwarder {
     XdpTwo,
     /// Weir receives by AF_PACKET and sends by AF_XDP, one worker.
     XdpOut,
+    /// Weir's programs in XDP do all of it, and no worker sees a frame.
+    XdpKernel,
 }
 
 impl Forwarder {
     /// In the order of the table.
-    pub(super) const ALL: [Forwarder; 6] = [
+    pub(super) const ALL: [Forwarder; 7] = [
         Forwarder::Kernel,
         Forwarder::Packet,
         Forwarder::PacketTwo,
         Forwarder::Xdp,
         Forwarder::XdpTwo,
         Forwarder::XdpOut,
+        Forwarder::XdpKernel,
     ];
 
     /// Its name in a table.
@@ -40,6 +43,7 @@ impl Forwarder {
             Forwarder::Xdp => "Weir, AF_XDP",
             Forwarder::XdpTwo => "Weir, AF_XDP, two workers",
             Forwarder::XdpOut => "Weir, AF_PACKET in, AF_XDP out",
+            Forwarder::XdpKernel => "Weir, wholly in XDP",
         }
     }
 }

@@ -236,8 +236,8 @@ impl<'a> Program<'a> {
         Ok((acting > 0).then(|| Actions { outlets: outlets.to_vec(), memory }))
     }
 
-    /// Where a pipeline goes on that wants to see the frame: at the end, unless `scan`s of others are
-    /// to hand their states up, too.
+    /// Where a pipeline goes on that wants to see the frame: at the end, unless `scan`s of others
+    /// are to hand their states up, too.
     fn up(&mut self, scan: &ScanAll<'_>) -> GoesUp {
         match scan.all.is_empty() {
             true => GoesUp { wanted: self.ends.wanted, full: self.ends.full },

@@ -7,7 +7,8 @@
 //! all pipelines, as if there were no kernel level. So frames that the program does not understand
 //! for certain, and frames for whose group a map has no room, lose nothing: they go up.
 //!
-//! States of a `scan` are held by one level for each key, and go up with a frame: see [`StateTable`].
+//! The states of a key of a `scan` are held by one level, and go up with a frame: see
+//! [`StateTable`].
 //!
 //! [`compile`] works in passes: `prefix` finds the stages that the kernel can run, `lower`
 //! makes their expressions ones of fields at fixed places that can't fault, `walk` writes the

@@ -307,8 +307,8 @@ impl Store {
         self.row_of(i).is_some()
     }
 
-    /// Has the row of the key that was taken of the row at `i` of the batch hold what `write` writes
-    /// after the key, as if its last row had come at the time `last`.
+    /// Has the row of the key that was taken of the row at `i` of the batch hold what `write`
+    /// writes after the key, as if its last row had come at the time `last`.
     pub(super) fn put(&mut self, i: usize, last: i64, write: impl FnOnce(&mut [u64])) {
         let row = match self.row_of(i) {
             Some(row) => row,
