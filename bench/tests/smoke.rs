@@ -212,7 +212,7 @@ fn network_functions() {
     for function in everything["functions"].as_array().expect("functions") {
         let runs = function["rounds"][0].as_array().expect("a round");
         let kernel = nft || function["function"] == "bridge";
-        assert_eq!(runs.len(), 5 + usize::from(kernel), "{function}");
+        assert_eq!(runs.len(), 6 + usize::from(kernel), "{function}");
         for run in runs {
             let count = |of: &str, name: &str| run[of][name].as_u64().expect("a count");
             for load in ["steady", "small"] {
@@ -227,7 +227,7 @@ fn network_functions() {
     let names = ["bridge", "port knocking", "load balancer"];
     let kernels = [true, nft, nft].map(usize::from);
     for (name, kernel) in names.iter().zip(kernels) {
-        assert_eq!(rows(&table, name), 5 + kernel, "{table}");
+        assert_eq!(rows(&table, name), 6 + kernel, "{table}");
     }
     assert_eq!(table.contains("Not measured: "), !nft, "{table}");
 }
