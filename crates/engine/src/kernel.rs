@@ -57,7 +57,7 @@ pub trait KernelStates: Send + Sync + fmt::Debug {
     fn take(&self, key: &[Option<u128>], now: i64) -> Option<KernelState>;
 }
 
-/// What the kernel held of a key.
+/// The states of a key that the kernel held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelState {
     /// The largest time of its frames, in nanoseconds since 1970.

@@ -23,7 +23,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) exporter: &'a mut Exporter,
     pub(crate) held: &'a mut Held,
     pub(crate) totals: &'a mut Totals,
-    /// What the host that sends takes.
+    /// How many sessions and templates the sender of the datagram has.
     pub(crate) usage: &'a mut Usage,
     /// Templates of all exporters.
     pub(crate) templates: &'a mut usize,

@@ -1,9 +1,9 @@
-//! The hosts that send datagrams, and what each takes of the memory that all share.
+//! The hosts that send datagrams, and how much each uses of the memory that all share.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What a host takes.
+/// How many sessions and templates a host has.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Usage {
     pub(crate) sessions: usize,
@@ -35,7 +35,7 @@ impl Senders {
         }
     }
 
-    /// What a host takes.
+    /// How many sessions and templates a host has.
     pub(crate) fn usage(&self, sender: IpAddr) -> Usage {
         self.all.get(&sender).copied().unwrap_or_default()
     }
@@ -45,12 +45,12 @@ impl Senders {
         self.all.get_mut(&sender)
     }
 
-    /// What each host could have of so many, this one among them, whether it has a session or not.
+    /// An equal share of `of` for each host that has a session, and for this one in any case.
     pub(crate) fn share(&self, of: usize, sender: IpAddr) -> usize {
         of / (self.all.len() + usize::from(!self.all.contains_key(&sender)))
     }
 
-    /// The host that takes most.
+    /// The host that has most, by this count.
     pub(crate) fn heaviest(&self, by: impl Fn(&Usage) -> usize) -> Option<IpAddr> {
         self.all.iter().max_by_key(|(_, usage)| by(usage)).map(|(sender, _)| *sender)
     }
@@ -64,7 +64,7 @@ impl Senders {
         named < max
     }
 
-    /// What all hosts take together.
+    /// The sums over all hosts.
     pub(crate) fn total(&self) -> Usage {
         self.all.values().fold(Usage::default(), |sum, usage| Usage {
             sessions: sum.sessions + usage.sessions,

@@ -210,20 +210,20 @@ impl<'a> Program<'a> {
         let (mut counts, mut acts) = (0, 0);
         for pipeline in pipelines {
             let next = self.w.label("next");
-            let up = self.up(&scan);
+            let ends = self.pipeline_ends(&scan);
             let id = pipeline.prefix.pipeline;
-            self.steps(pipeline, &scan, (next, up)).map_err(|_| too_deep(id))?;
+            self.steps(pipeline, &scan, (next, ends)).map_err(|_| too_deep(id))?;
             if let Some(acting) = &pipeline.acting {
-                let ends = ActEnds { next, up: up.wanted };
-                act.decide(&mut self.w, acts, acting, ends).map_err(|_| too_deep(id))?;
+                let up = ActEnds { next, up: ends.up };
+                act.decide(&mut self.w, acts, acting, up).map_err(|_| too_deep(id))?;
                 acts += 1;
             } else if pipeline.counting.is_some() {
                 count.note(&mut self.w, counts);
                 counts += 1;
             } else {
-                self.w.jump(up.wanted);
+                self.w.jump(ends.up);
             }
-            self.note_up(up, next, &scan);
+            self.note_up(ends, next, &scan);
             self.w.bind(next);
         }
         if !scan.all.is_empty() {
@@ -238,22 +238,20 @@ impl<'a> Program<'a> {
 
     /// Where a pipeline goes on that wants to see the frame: at the end, unless `scan`s of others
     /// are to hand their states up, too.
-    fn up(&mut self, scan: &ScanAll<'_>) -> GoesUp {
+    fn pipeline_ends(&mut self, scan: &ScanAll<'_>) -> ScanEnds {
         match scan.all.is_empty() {
-            true => GoesUp { wanted: self.ends.wanted, full: self.ends.full },
-            false => {
-                GoesUp { wanted: self.w.label("pipeline_wants"), full: self.w.label("no_room") }
-            }
+            true => ScanEnds { up: self.ends.wanted, full: self.ends.full },
+            false => ScanEnds { up: self.w.label("pipeline_wants"), full: self.w.label("no_room") },
         }
     }
 
     /// Notes that the frame goes up, where others are asked all the same. Uses no register.
-    fn note_up(&mut self, up: GoesUp, next: Place, scan: &ScanAll<'_>) {
+    fn note_up(&mut self, ends: ScanEnds, next: Place, scan: &ScanAll<'_>) {
         if scan.all.is_empty() {
             return;
         }
         self.w.jump(next);
-        for (place, note) in [(up.wanted, 1), (up.full, ROOM_LACKS)] {
+        for (place, note) in [(ends.up, 1), (ends.full, ROOM_LACKS)] {
             self.w.bind(place);
             self.w.store(Size::DW, R10, WANTED, note);
             self.w.jump(next);
@@ -265,7 +263,7 @@ impl<'a> Program<'a> {
         &mut self,
         pipeline: &Pipeline,
         scan: &ScanAll<'_>,
-        (next, up): (Place, GoesUp),
+        (next, ends): (Place, ScanEnds),
     ) -> Result<(), TooDeep> {
         for step in &pipeline.steps {
             match step {
@@ -275,10 +273,7 @@ impl<'a> Program<'a> {
                     Emit::new(&mut self.w, self.access).condition(test, ways)?;
                     self.w.bind(passes);
                 }
-                Step::Scan(scanning, _) => {
-                    let ends = ScanEnds { full: up.full, up: up.wanted };
-                    scan.write(&mut self.w, scanning, ends)?;
-                }
+                Step::Scan(scanning) => scan.write(&mut self.w, scanning, ends)?,
             }
         }
         Ok(())
@@ -384,14 +379,6 @@ impl<'a> Program<'a> {
         w.store(Size::DW, R1, 0, R2);
         w.bind(other);
     }
-}
-
-/// Where a pipeline goes on whose frame goes up.
-#[derive(Clone, Copy)]
-struct GoesUp {
-    wanted: Place,
-    /// A table has no room.
-    full: Place,
 }
 
 /// On the stack, that a frame goes up since a table has no room.

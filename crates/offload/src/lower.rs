@@ -40,6 +40,11 @@ impl Columns {
     }
 }
 
+/// Why a column is not read.
+pub(crate) fn no_column() -> Result<Lowered, String> {
+    Err("it reads a column that the kernel level does not have".to_owned())
+}
+
 /// An expression, or why the kernel can't evaluate it: one clause.
 pub(crate) fn lower(e: &Expr, columns: &Columns) -> Result<Lowered, String> {
     let of = |e: &Expr| lower(e, columns);
@@ -48,7 +53,7 @@ pub(crate) fn lower(e: &Expr, columns: &Columns) -> Result<Lowered, String> {
         ExprKind::Field(id) => field(*id),
         ExprKind::Column(i) => match columns.values.get(*i) {
             Some(column) => column.clone(),
-            None => Err("it reads a column that the kernel level does not have".to_owned()),
+            None => no_column(),
         },
         ExprKind::State(i) => match columns.states.get(*i) {
             Some(state) => Ok(state.clone()),

@@ -2,7 +2,7 @@
 
 use crate::act::{ACTING_MAX, Acting};
 use crate::count::{COUNTING_MAX, Counting};
-use crate::lower::{Columns, can_fault, lower, lower_test};
+use crate::lower::{Columns, can_fault, lower, lower_test, no_column};
 use crate::options::{KernelOutlet, NotOffloaded};
 use crate::scan::{Scanning, ScansBefore};
 use crate::table::TableOptions;
@@ -33,8 +33,8 @@ pub(crate) struct Pipeline {
 pub(crate) enum Step {
     /// The pipeline wants only frames for which this holds.
     Test(Test),
-    /// The frame is folded into the states of its key. So many stages come before.
-    Scan(Box<Scanning>, usize),
+    /// The frame is folded into the states of its key.
+    Scan(Box<Scanning>),
 }
 
 /// What the kernel may do for a pipeline, or why not.
@@ -197,7 +197,7 @@ impl Pipeline {
     /// Its `scan`s.
     pub(crate) fn scans(&self) -> impl Iterator<Item = &Scanning> {
         self.steps.iter().filter_map(|step| match step {
-            Step::Scan(scanning, _) => Some(&**scanning),
+            Step::Scan(scanning) => Some(&**scanning),
             Step::Test(_) => None,
         })
     }
@@ -205,15 +205,10 @@ impl Pipeline {
     /// Stops before the first `scan`: of a pipeline that wants to see frames, states would go up
     /// with them.
     fn without_scans(&mut self) {
-        let scan = |step: &Step| match step {
-            Step::Scan(_, before) => Some(*before),
-            Step::Test(_) => None,
-        };
-        if let Some(at) = self.steps.iter().position(|step| scan(step).is_some()) {
-            self.prefix.stages = scan(&self.steps[at]).unwrap_or_default();
-            self.prefix.stopped_by = Some(NO_SCAN.to_owned());
-            self.steps.truncate(at);
-        }
+        let Some(stage) = self.scans().next().map(|scanning| scanning.table.stage) else { return };
+        let first = self.steps.iter().position(|step| matches!(step, Step::Scan(_)));
+        self.steps.truncate(first.unwrap_or_default());
+        (self.prefix.stages, self.prefix.stopped_by) = (stage, Some(NO_SCAN.to_owned()));
     }
 
     /// Adds a `scan`.
@@ -225,16 +220,15 @@ impl Pipeline {
         let last = self.scans().last().map(Scanning::before_next);
         let begins = (last.unwrap_or(may.scans), last.is_none());
         let (scanning, columns) = Scanning::new(node.id, plan, &self.columns, begins, secret)?;
-        let lost = || Err("it reads a column that the kernel level does not have".to_owned());
         let Columns { schema, values, .. } = &mut self.columns;
-        values.resize_with(node.schema.columns.len(), lost);
+        values.resize_with(node.schema.columns.len(), no_column);
         for (state, column) in plan.states.iter().zip(columns) {
             if let Some(value) = values.get_mut(state.output) {
                 *value = Ok(column);
             }
         }
         schema.clone_from(&node.schema);
-        self.steps.push(Step::Scan(Box::new(scanning), self.prefix.stages));
+        self.steps.push(Step::Scan(Box::new(scanning)));
         Ok(())
     }
 
@@ -309,9 +303,8 @@ impl Pipeline {
         schema: Schema,
         keeps: bool,
     ) -> Result<(), String> {
-        let lost = || Err("it reads a column that the kernel level does not have".to_owned());
         let mut values = if keeps { self.columns.values.clone() } else { Vec::new() };
-        values.resize_with(schema.columns.len(), lost);
+        values.resize_with(schema.columns.len(), no_column);
         for (at, e) in exprs {
             let value: Result<Lowered, String> = lower(e, &self.columns);
             if let (Err(why), true) = (&value, can_fault(e)) {

@@ -9,7 +9,7 @@ use crate::states::{StateCode, StateExits, StatePlaces, StateTable};
 use crate::table::{Control, TableCode, ValueShape};
 use crate::value::{Lowered, Num, Range, Test};
 use crate::writer::{Place, Writer};
-use weir_ebpf::{Alu, Cond, Reg::*, Size};
+use weir_ebpf::{Cond, Reg::*, Size};
 use weir_plan::limits::SCAN_KEYS_MAX;
 use weir_plan::physical::NodeId;
 use weir_plan::stage::ScanState;
@@ -280,5 +280,5 @@ impl ScanAll<'_> {
 
 /// Has the verifier forget what is in `R0`, which it would follow apart for each value. Uses `R1`.
 fn forget(w: &mut Writer) {
-    w.load(Size::DW, R1, R10, NOW).alu(Alu::Add, R0, R1).alu(Alu::Sub, R0, R1);
+    w.load(Size::DW, R1, R10, NOW).forget(R0, R1);
 }

@@ -22,6 +22,7 @@ mod tests;
 
 pub(crate) use code::{StateCode, StateExits, StatePlaces};
 
+use crate::frame::KEY_WORDS_MAX;
 use crate::limits::STATE_KEYS_MAX;
 use crate::table::{KeyLayout, ValueShape};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,13 +128,16 @@ impl StateTable {
         key: &[Option<u128>],
         now: i64,
     ) -> Option<TakenStates> {
-        let key = self.keys.write(key)?;
-        let hash = KeyLayout::hash(self.secret, &key);
+        let mut packed = [0; KEY_WORDS_MAX];
+        let packed = packed.get_mut(..self.keys.words())?;
+        self.keys.write(key, packed)?;
+        let key = &*packed;
+        let hash = KeyLayout::hash(self.secret, key);
         let bucket = (hash >> (u64::BITS - self.buckets.ilog2())) as usize;
         let words = self.bucket_words();
         let bucket = memory.get(bucket * words..(bucket + 1) * words)?;
         lock(&bucket[LOCK]);
-        let taken = self.take_locked(bucket, &key, now);
+        let taken = self.take_locked(bucket, key, now);
         bucket[LOCK].store(0, Ordering::Release);
         taken
     }

@@ -188,16 +188,15 @@ impl Walk<'_> {
     }
 
     /// Has the verifier forget how many tags there are: it then follows what comes after only once.
-    /// It knows nothing of `R3` but its bits, so it does not know what remains when that is added
-    /// and taken off again. Uses `R0`.
+    /// Uses `R0`.
     fn forget_tags(&mut self) {
         let w = &mut *self.w;
         let tags = Facts::VLAN.and(Facts::QINQ).among(self.rules.facts);
         if tags != Facts::NONE {
-            w.alu(Alu::Add, FACTS, R3).alu(Alu::Sub, FACTS, R3).alu(Alu::And, FACTS, tags.0);
+            w.forget(FACTS, R3).alu(Alu::And, FACTS, tags.0);
         }
         get(w, R0, Slot::L3);
-        w.alu(Alu::Add, R0, R3).alu(Alu::Sub, R0, R3).alu(Alu::And, R0, L3_MASK);
+        w.forget(R0, R3).alu(Alu::And, R0, L3_MASK);
         self.access.network_at(w, R0);
     }
 
@@ -387,20 +386,19 @@ impl Walk<'_> {
     /// Has the verifier forget what was stepped over, as [`Walk::forget_tags`]. Uses `R0` and `R1`.
     fn forget_extensions(&mut self) {
         let w = &mut *self.w;
-        w.mov(R0, FACTS).alu(Alu::Add, R0, R3).alu(Alu::Sub, R0, R3);
+        w.mov(R0, FACTS).forget(R0, R3);
         w.alu(Alu::And, R0, Facts::FRAGMENT.0).alu(Alu::Or, FACTS, R0);
         get(w, R0, Slot::IpHeader);
-        w.alu(Alu::Add, R0, R3).alu(Alu::Sub, R0, R3).alu(Alu::And, R0, EXTENSIONS_MASK);
+        w.forget(R0, R3).alu(Alu::And, R0, EXTENSIONS_MASK);
         set(w, Slot::IpHeader, R0);
     }
 
-    /// Sets the header length to `R0`. Has the verifier forget all but the bits that it has, by
-    /// adding a byte that it knows nothing of and taking it off again: whatever headers were
-    /// stepped over, it then follows what comes after only once. Uses `R1`.
+    /// Sets the header length to `R0`, and has the verifier forget all but the bits that it has:
+    /// whatever headers were stepped over, it follows the next step only once. Uses `R1`.
     fn set_header_length(&mut self) {
         self.access.read(self.w, R1, Header::Network, 0, 1);
         let w = &mut *self.w;
-        w.alu(Alu::Add, R0, R1).alu(Alu::Sub, R0, R1).alu(Alu::And, R0, EXTENSIONS_MASK);
+        w.forget(R0, R1).alu(Alu::And, R0, EXTENSIONS_MASK);
         set(w, Slot::IpHeader, R0);
     }
 }

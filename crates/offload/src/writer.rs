@@ -121,6 +121,12 @@ impl Writer {
         self.push(EbpfInstruction::Alu { bits: Bits::B64, op, dst, src: src.into() })
     }
 
+    /// Leaves `dst` as it is, and has the verifier forget all that it knows of it: it knows nothing
+    /// of `unknown`, and so not what remains when that is added and taken off again.
+    pub(crate) fn forget(&mut self, dst: Reg, unknown: Reg) -> &mut Writer {
+        self.alu(Alu::Add, dst, unknown).alu(Alu::Sub, dst, unknown)
+    }
+
     /// `dst = src`.
     pub(crate) fn mov(&mut self, dst: Reg, src: impl Into<Operand>) -> &mut Writer {
         self.alu(Alu::Mov, dst, src)

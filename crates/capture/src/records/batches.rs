@@ -131,7 +131,7 @@ impl RecordBatches {
     fn let_go(&mut self) {
         self.bytes.drain(..self.given * RECORD_BYTES);
         self.times.drain(..self.given);
-        // What a flood took is given back.
+        // The memory that a flood of records needed is given back.
         if self.times.capacity() > 2 * GIVEN_KEPT && self.times.len() <= GIVEN_KEPT {
             self.bytes.shrink_to(GIVEN_KEPT * RECORD_BYTES);
             self.times.shrink_to(GIVEN_KEPT);

@@ -15,7 +15,7 @@ struct Shared {
     collector: Mutex<Collector>,
     /// Datagrams that the kernel dropped, since the program did not keep up.
     dropped: AtomicU64,
-    /// The losses that were told last.
+    /// The losses that the last call of [`RecordReport::losses`] returned.
     told: Mutex<Lost>,
     /// Packets that were read and carried no datagram of an exporter.
     others: AtomicU64,
@@ -94,7 +94,7 @@ impl RecordReport {
 
     /// Where records were lost, about. Sequence numbers miss what the kernel dropped, too, once
     /// another datagram of the same exporter comes: so both together are the larger of the two.
-    /// What was told is never taken back, though a mean changes and a late datagram fills a gap.
+    /// The numbers never fall from call to call, though a mean may, and late datagrams fill gaps.
     pub(super) fn losses(&self) -> Lost {
         let (missing, dropped) = {
             let collector = self.lock();

@@ -104,8 +104,6 @@ pub struct ProgramInfo {
     pub id: u32,
     /// Its name; may be empty.
     pub name: String,
-    /// How many instructions the verifier followed, each as often as it did (Linux 5.16).
-    pub verified: u32,
 }
 
 #[repr(C)]
@@ -258,12 +256,13 @@ impl Program {
         unsafe { bpf(PROG_TEST_RUN, &mut attr) }.map(|_| ())
     }
 
-    /// What is known of this program.
+    /// How many instructions the verifier followed, each as often as it did (Linux 5.16).
     ///
     /// # Errors
-    /// When the kernel does not tell.
-    pub fn told(&self) -> io::Result<ProgramInfo> {
-        info_of(&self.fd)
+    /// When the kernel does not say.
+    pub fn verified(&self) -> io::Result<u32> {
+        let [a, b, c, d, ..] = info_of(&self.fd)?[27].to_ne_bytes();
+        Ok(u32::from_ne_bytes([a, b, c, d]))
     }
 
     /// What is known of the program of this number in the system.
@@ -274,27 +273,23 @@ impl Program {
         let mut attr = ById { id, next_id: 0, open_flags: 0 };
         // SAFETY: the struct that BPF_PROG_GET_FD_BY_ID reads; it makes a descriptor.
         let fd = unsafe { bpf_fd(PROG_GET_FD_BY_ID, &mut attr)? };
-        info_of(&fd)
+        let name: Vec<u8> =
+            info_of(&fd)?[8..10].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let name = name.split(|&b| b == 0).next().unwrap_or(&[]);
+        Ok(ProgramInfo { id, name: String::from_utf8_lossy(name).into_owned() })
     }
 }
 
-fn info_of(fd: &OwnedFd) -> io::Result<ProgramInfo> {
-    // The head of struct bpf_prog_info, up to the count of verified instructions.
-    let mut info = [0_u64; 28];
+/// The head of struct bpf_prog_info, up to the count of verified instructions.
+fn info_of(fd: &OwnedFd) -> io::Result<[u64; 28]> {
+    let mut info = [0; 28];
     let info_len = size_of_val(&info) as u32;
     let info_at = info.as_mut_ptr() as u64;
     let mut attr = InfoByFd { fd: fd.as_raw_fd() as u32, info_len, info: info_at };
     // SAFETY: the struct that BPF_OBJ_GET_INFO_BY_FD reads; as many bytes as it says may be
     // written, and all that the kernel reads of them are zero: no further tables are wanted.
     unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attr)? };
-    let bytes: Vec<u8> = info.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let name = bytes[64..80].split(|&b| b == 0).next().unwrap_or(&[]);
-    let word = |at: usize| {
-        let bytes = bytes[at..at + 4].try_into();
-        u32::from_ne_bytes(bytes.expect("four bytes"))
-    };
-    let name = String::from_utf8_lossy(name).into_owned();
-    Ok(ProgramInfo { id: word(4), name, verified: word(216) })
+    Ok(info)
 }
 
 /// The end of a text, from the start of a line where it is cut.

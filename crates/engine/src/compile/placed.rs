@@ -18,7 +18,7 @@ pub(crate) struct Placed<'a> {
     pub(crate) with: BuildContext<'a>,
     /// Whether other stages may go on with what stages hold, once programs change.
     pub(crate) may_change: bool,
-    /// What the kernel holds of the program's states.
+    /// The kernel level, which may hold states of the program.
     pub(crate) kernel: Option<&'a Arc<dyn KernelFeed>>,
 }
 

@@ -16,6 +16,9 @@
 //! the rest is one step per row. Else the updates of a batch run in rounds (`rounds.rs`): no key
 //! twice in one, so that a round is evaluated column by column like any other expression. The third
 //! mode follows TCP connections (`tcp.rs`), for [`analyze tcp`](super::analyze_tcp).
+//!
+//! Where the kernel runs the stage, too, a row first takes the states of its key over from there
+//! (`handed.rs`).
 
 mod handed;
 mod oldest;
@@ -60,7 +63,7 @@ pub(crate) struct Scan {
     /// Whether the query may have named that many: of those that are full, most have.
     is_named: bool,
     mode: Mode,
-    /// What the kernel holds of its states.
+    /// The states of keys that the kernel holds, where it runs this stage, too.
     pub(crate) kernel: Option<Arc<dyn KernelStates>>,
     /// How keys of plain packets are made, if they can be made directly.
     direct: Vec<Direct>,

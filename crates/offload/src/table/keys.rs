@@ -89,9 +89,10 @@ impl KeyLayout {
         })
     }
 
-    /// The words of a key of these parts; `None` where no frame that a program reads has it.
-    pub(crate) fn write(&self, key: &[Option<u128>]) -> Option<Vec<u64>> {
-        let mut words = vec![0; self.words];
+    /// Writes a key of these parts to so many [`words`](KeyLayout::words); `None` where no frame that
+    /// a program reads has it.
+    pub(crate) fn write(&self, key: &[Option<u128>], words: &mut [u64]) -> Option<()> {
+        words.fill(0);
         for (part, value) in self.parts.iter().zip(key) {
             match (value, part.present) {
                 (None, None) => return None,
@@ -112,7 +113,7 @@ impl KeyLayout {
                 words[word] |= 1 << bit;
             }
         }
-        Some(words)
+        Some(())
     }
 
     /// The hash of a key, of which the highest bits are used; see [`KeyCode::hash`].
@@ -238,7 +239,8 @@ mod tests {
             for first in [None, Some(a)] {
                 for number in [0, 1, u128::from(u64::MAX)] {
                     let key = [first, Some(b), Some(number), Some(a)];
-                    let words = layout.write(&key).expect("it fits");
+                    let mut words = [u64::MAX; 4];
+                    layout.write(&key, &mut words).expect("it fits");
                     assert_eq!(layout.read(&words).collect::<Vec<_>>(), key);
                 }
             }
@@ -248,9 +250,10 @@ mod tests {
     #[test]
     fn a_part_that_programs_never_have_makes_no_key() {
         let layout = KeyLayout::new(&[WORD, ValueShape::Address { is_nullable: false }]);
-        assert_eq!(layout.write(&[Some(0x1_0000), Some(1)]), None);
-        assert_eq!(layout.write(&[Some(1 << 64), Some(1)]), None);
-        assert_eq!(layout.write(&[Some(1), None]), None);
-        assert!(layout.write(&[None, Some(1)]).is_some());
+        let write = |key: [Option<u128>; 2]| layout.write(&key, &mut [0; 3]);
+        assert_eq!(write([Some(0x1_0000), Some(1)]), None);
+        assert_eq!(write([Some(1 << 64), Some(1)]), None);
+        assert_eq!(write([Some(1), None]), None);
+        assert_eq!(write([None, Some(1)]), Some(()));
     }
 }

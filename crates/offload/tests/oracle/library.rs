@@ -68,7 +68,7 @@ fn the_verifier_follows_few_ways_through_the_program_of_a_query() {
     for hook in [Hook::Socket, Hook::Tcx, Hook::Xdp] {
         for (path, text) in common::queries() {
             let Ok(kernel) = common::counting_kernel(&text, hook) else { continue };
-            let verified = kernel.loaded.told().expect("it was loaded").verified;
+            let verified = kernel.loaded.verified().expect("it was loaded");
             most = most.max((verified, format!("{path} at {hook}")));
         }
     }

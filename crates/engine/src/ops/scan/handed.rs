@@ -19,11 +19,13 @@ impl Scan {
         self.srcs.clear();
         self.srcs.extend(self.keys.iter().map(|k| batch.ctx.value(k, rows)));
         let mut taken: Vec<(usize, KernelState)> = Vec::new();
-        let mut key = Vec::with_capacity(PARTS_MAX);
+        let mut key = [None; PARTS_MAX];
+        let key = &mut key[..self.srcs.len()];
         rows.each(|i| {
-            key.clear();
-            key.extend(self.srcs.iter().map(|&src| raw(batch.ctx.column(src), i)));
-            taken.extend(kernel.take(&key, batch.clock[i]).map(|state| (i, state)));
+            for (part, &src) in key.iter_mut().zip(&self.srcs) {
+                *part = raw(batch.ctx.column(src), i);
+            }
+            taken.extend(kernel.take(key, batch.clock[i]).map(|state| (i, state)));
         });
         for (i, state) in taken {
             self.go_on(i, &state, batch.clock[i]);

@@ -1,4 +1,4 @@
-//! What one host that sends anything may take from others.
+//! One host may send anything, and others keep their sessions, templates and ledger lines.
 
 use super::*;
 use crate::limits::{SENDER_NAMED_MAX, SENDER_SESSIONS_MAX, SENDER_TEMPLATES_MAX};
