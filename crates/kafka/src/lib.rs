@@ -32,6 +32,8 @@ pub mod log;
 #[cfg(feature = "link")]
 mod look;
 pub mod order;
+#[cfg(feature = "link")]
+mod outbound;
 pub mod packets;
 pub mod partition;
 pub mod position;

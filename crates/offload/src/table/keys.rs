@@ -89,8 +89,8 @@ impl KeyLayout {
         })
     }
 
-    /// Writes a key of these parts to so many [`words`](KeyLayout::words); `None` where no frame that
-    /// a program reads has it.
+    /// Writes a key of these parts to so many [`words`](KeyLayout::words); `None` where no frame
+    /// that a program reads has it.
     pub(crate) fn write(&self, key: &[Option<u128>], words: &mut [u64]) -> Option<()> {
         words.fill(0);
         for (part, value) in self.parts.iter().zip(key) {
