@@ -84,7 +84,7 @@ impl<'a> Feed<'a> {
             breaks: false,
             batches: 0,
             processed: 0,
-            losses: LossRecord::new(options.kernel.clone().filter(|_| options.changes.is_none())),
+            losses: LossRecord::new(options.kernel.clone()),
             error: None,
         }
     }

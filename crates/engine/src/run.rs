@@ -71,7 +71,7 @@ fn start(
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
     }
     let feed = Feed::new(program, source, options);
-    let mut active = ActiveProgram::new(program.clone(), functions, options, &[], egress);
+    let mut active = ActiveProgram::first(program.clone(), functions, options, egress);
     active.want();
     active.machine.look_up_losses(feed.losses());
     let mut run = Run { active, past: Ledger::default(), functions, options };

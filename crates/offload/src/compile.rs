@@ -48,7 +48,8 @@ pub fn compile(
     let tables: Vec<Table> = counting.map(|counting| counting.table.clone()).collect();
     let scans = pipelines.iter().flat_map(Pipeline::scans);
     let states: Vec<StateTable> = scans.map(|scanning| scanning.table.clone()).collect();
-    let mut maps = vec![memory("frames", cpus as usize * FrameCount::WORDS)];
+    let words = FrameCount::hand_up(cpus) + usize::from(options.may_change);
+    let mut maps = vec![memory("frames", words)];
     if !tables.is_empty() || !states.is_empty() {
         maps.push(memory("control", Control { tables: tables.len() }.words()));
         maps.extend(tables.iter().map(|table| memory("groups", table.words())));
@@ -128,6 +129,12 @@ impl<'a> Program<'a> {
     ) -> Result<(Program<'a>, Option<Actions>), NotOffloaded> {
         let mut program = Program::new(options, trims);
         program.refuse();
+        // What holds states of a frame's key has to hand them up with it.
+        if options.may_change && pipelines.iter().all(|pipeline| pipeline.scans().next().is_none())
+        {
+            let ended = program.ends.ended;
+            program.if_all_go_up(|w| w.jump(ended));
+        }
         program.walk(facts);
         let actions = program.decide(pipelines)?;
         Ok((program, actions))
@@ -207,6 +214,12 @@ impl<'a> Program<'a> {
         count.begin(&mut self.w);
         act.begin(&mut self.w);
         scan.begin(&mut self.w);
+        if self.options.may_change && !scan.all.is_empty() {
+            // Frames of a plan that hands packets out go up whole in any case.
+            self.if_all_go_up(|w| {
+                w.store(Size::DW, R10, WANTED, 1);
+            });
+        }
         let (mut counts, mut acts) = (0, 0);
         for pipeline in pipelines {
             let next = self.w.label("next");
@@ -365,6 +378,17 @@ impl<'a> Program<'a> {
             w.bind(all);
         }
         w.exit();
+    }
+
+    /// Does this while all frames are to go up.
+    fn if_all_go_up(&mut self, then: impl FnOnce(&mut Writer)) {
+        let go_on = self.w.label("as_pipelines_say");
+        let offset = FrameCount::hand_up(self.options.cpus.max(1)) as u32 * 8;
+        self.w.push(EbpfInstruction::LoadMapValue { dst: R1, fd: 0, offset });
+        self.w.load(Size::DW, R0, R1, 0).jump_if(Cond::Eq, R0, 0, go_on);
+        then(&mut self.w);
+        self.w.jump(go_on);
+        self.w.bind(go_on);
     }
 
     /// Counts the frame in this CPU's part of the first map.

@@ -93,6 +93,12 @@ impl FrameCount {
     /// Words of 8 bytes that each CPU has of the map: a cache line, since a CPU writes to its own
     /// alone.
     pub const WORDS: usize = 8;
+
+    /// The word after those of so many CPUs. Of a program whose pipelines may come and go it is not
+    /// 0 while all frames are to go up, whole.
+    pub const fn hand_up(cpus: u32) -> usize {
+        cpus as usize * FrameCount::WORDS
+    }
 }
 
 /// What a program does with frames, and where it counts that.

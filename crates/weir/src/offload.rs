@@ -19,10 +19,16 @@ use weir_packet::walk::Headers;
 use weir_plan::physical::Physical;
 use weir_plan::{Program as Query, SourceKind};
 
-/// Why the kernel runs no part of a query over flow records; `None` of others.
-pub(crate) fn reads_records(program: &Query) -> Option<String> {
-    let why = || "the query reads flow records, which packets only carry".to_owned();
-    (program.source == SourceKind::FlowRecords).then(why)
+/// Why the kernel runs no part of this query, whatever the options of the run are; `None` of others.
+pub(crate) fn refusal_of(program: &Query) -> Option<String> {
+    let reasons = [
+        (
+            program.source == SourceKind::FlowRecords,
+            "the query reads flow records, which packets only carry",
+        ),
+        (program.pipelines.is_empty(), "no program runs yet, and those to come are not known"),
+    ];
+    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why.to_owned())
 }
 
 /// Why a run has no part in the kernel, whatever its query is: one clause.
@@ -32,10 +38,6 @@ pub(crate) fn refusal(options: &RunOptions, filter: bool, keeps_packets: bool) -
         (live.interface.is_empty(), "packets come from files, not from interfaces (-i)"),
         (live.is_dpdk(), "packets come by DPDK, without the kernel"),
         (live.capture == Some(Capture::Pcap), "libpcap sets the filter of its sockets by itself"),
-        (
-            options.takes_programs(),
-            "programs may come and go (--control), and a run in the sandbox loads no other",
-        ),
         (
             filter,
             "there is a capture filter, in the place of which the program would stand: say in the \
@@ -62,6 +64,10 @@ pub(crate) struct KernelQuery {
     tables: Arc<OnceLock<Arc<KernelTables>>>,
     /// Where packets go that it hands out.
     outlets: QueryOutlets,
+    /// Whether programs may come and go.
+    may_change: bool,
+    /// Whether nobody wants to hear what becomes of its part.
+    quiet: bool,
 }
 
 impl KernelQuery {
@@ -78,6 +84,8 @@ impl KernelQuery {
             secret: [0, 1].map(|draw: u64| random.hash_one(draw)),
             tables: Arc::default(),
             outlets: QueryOutlets { all: query.outlets(), pass: None },
+            may_change: false,
+            quiet: false,
         }
     }
 
@@ -85,7 +93,8 @@ impl KernelQuery {
     pub(crate) fn read_by(self, options: &RunOptions) -> KernelQuery {
         let (headers, fragments) = (options.headers.into(), options.fragments);
         let outlets = QueryOutlets { pass: options.write.to.clone(), ..self.outlets };
-        KernelQuery { headers, fragments, outlets, ..self }
+        let (may_change, quiet) = (options.takes_programs(), options.quiet);
+        KernelQuery { headers, fragments, outlets, may_change, quiet, ..self }
     }
 
     /// Why the kernel may run no part of it, if that is so: one clause.
@@ -98,8 +107,8 @@ impl KernelQuery {
         if let Some(why) = &self.refused {
             return Err(why.clone());
         }
-        let (headers, fragments) = (self.headers, self.fragments);
-        let options = OffloadOptions { headers, fragments, ..*options };
+        let KernelQuery { headers, fragments, may_change, .. } = *self;
+        let options = OffloadOptions { headers, fragments, may_change, ..*options };
         compile(&self.plan, &options).map_err(|e| e.to_string())
     }
 
@@ -129,20 +138,26 @@ impl KernelQuery {
     ) -> Result<Placed<T>, String> {
         let words = program.maps.first().map_or(0, |map| map.words);
         let counts = SharedMemory::new("weir-frames", words).map_err(|e| no_map(&e))?;
-        let counts = FrameCounts(Arc::new(counts));
+        let counts = FrameCounts { memory: Arc::new(counts), may_change: self.may_change };
         let actions = program.actions.as_ref();
-        if program.tables.is_empty() && !program.asks_for_losses && actions.is_none() {
-            let loaded = load(program.code.with_maps(&[counts.0.number()]))?;
+        let reads_memory = !program.tables.is_empty() || program.asks_for_losses;
+        if !reads_memory && actions.is_none() && !self.may_change {
+            let loaded = load(program.code.with_maps(&[counts.memory.number()]))?;
             return Ok(Placed { loaded, counts, actions: None });
         }
-        let made = || Arc::new(KernelTables::new(program.tables.clone(), Box::new(Clocks::now)));
-        let tables = self.tables.get_or_init(made);
+        let tables = self.tables.get_or_init(|| {
+            let quiet = self.quiet;
+            // There is no way to report that this can't be written.
+            let report = move |what: &str| _ = (!quiet).then(|| writeln!(io::stderr(), "{what}"));
+            let (clocks, report) = (Box::new(Clocks::now), Box::new(report));
+            Arc::new(KernelTables::new(program.tables.clone(), clocks, report))
+        });
         if !tables.are(&program.tables) {
             return Err("its groups are not those of the other interfaces".to_owned());
         }
         let memory = tables.add(counts.clone(), actions, &program.states);
         let memory = memory.map_err(|e| no_map(&e))?;
-        let mut numbers = vec![counts.0.number()];
+        let mut numbers = vec![counts.memory.number()];
         if !program.tables.is_empty() || !program.states.is_empty() {
             numbers.push(memory.control.number());
             numbers.extend(memory.memory.iter().map(SharedMemory::number));

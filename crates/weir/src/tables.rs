@@ -97,9 +97,13 @@ impl Deeds {
 /// Says what the clocks show.
 type ReadClocks = Box<dyn Fn() -> Clocks + Send + Sync>;
 
+/// Says what became of the kernel's part in a run.
+type ReportPart = Box<dyn Fn(&str) + Send + Sync>;
+
 /// The tables of all programs of a query, one program for each interface.
 pub(crate) struct KernelTables {
     clocks: ReadClocks,
+    report: ReportPart,
     state: Mutex<TableState>,
     /// Wakes the thread that ends windows.
     wake: Condvar,
@@ -115,6 +119,8 @@ struct TableState {
     /// How late a window was ended, at most, in nanoseconds.
     latest: i64,
     ended: bool,
+    /// Whether all frames go up, since programs have changed.
+    hands_up: bool,
 }
 
 /// The window of a table that programs count for, and those before it.
@@ -134,7 +140,7 @@ impl fmt::Debug for KernelTables {
 
 impl KernelTables {
     /// Tables of these layouts, of which no program exists yet.
-    pub(crate) fn new(tables: Vec<Table>, clocks: ReadClocks) -> KernelTables {
+    pub(crate) fn new(tables: Vec<Table>, clocks: ReadClocks, report: ReportPart) -> KernelTables {
         let now = clocks();
         let window = |table: Table| {
             let start = table.every_ns.map_or(0, |every| window_start(now.real, every));
@@ -144,9 +150,10 @@ impl KernelTables {
         let windows = tables.into_iter().map(window).collect();
         let (programs, finished) = (Vec::new(), FinishedLog::new(now.real));
         let states = Vec::new();
+        let (latest, ended, hands_up) = (0, false, false);
         let state =
-            TableState { control, programs, windows, states, finished, latest: 0, ended: false };
-        KernelTables { clocks, state: Mutex::new(state), wake: Condvar::new() }
+            TableState { control, programs, windows, states, finished, latest, ended, hands_up };
+        KernelTables { clocks, report, state: Mutex::new(state), wake: Condvar::new() }
     }
 
     /// Whether these are its tables.
@@ -264,6 +271,22 @@ impl KernelFeed for KernelTables {
     fn finished_before(&self, time: i64) -> u64 {
         let TableState { programs, finished, .. } = &mut *self.lock();
         finished.before(time, || finished_by(programs))
+    }
+
+    fn hand_up(&self, all: bool) {
+        let mut state = self.lock();
+        state.programs.iter().for_each(|program| program.frames.hand_up(all));
+        if all {
+            // Then no program is left that goes by what the word said before. Only a kernel that
+            // makes no groups can't wait, and frames that end there a little later do no harm.
+            let _ = wait_for_programs();
+        }
+        if std::mem::replace(&mut state.hands_up, all) != all {
+            (self.report)(match all {
+                true => "programs have changed: the kernel hands all packets up",
+                false => "programs are as at the beginning: the kernel runs its part again",
+            });
+        }
     }
 
     fn count_ends(&self, ends: &mut Ends) {

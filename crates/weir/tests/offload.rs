@@ -530,6 +530,146 @@ fn an_interface_may_go_and_come() {
     assert_eq!((counts.received, counts.filtered, counts.up), (20, 10, 10), "{said}");
 }
 
+/// A run with a part in the kernel whose programs come and go.
+struct Changing {
+    folder: tempfile::TempDir,
+    run: Run,
+    sender: Sender,
+    sent: u8,
+}
+
+impl Changing {
+    fn start(query: &str, more: &[&str]) -> Changing {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let (control, rows) = (format!("--control={}", path("socket")), path("rows"));
+        let live = ["run", "-e", query, "-i", "v1", "--offload", "require", "-o", "json"];
+        let given = [&live[..], &[&control, "--out-dir", &rows], more].concat();
+        let run = Run::start(&given);
+        Changing { folder, run, sender: Sender::new("v0"), sent: 0 }
+    }
+
+    fn ask(&self, args: &[&str]) -> String {
+        let socket = self.folder.path().join("socket").display().to_string();
+        let output = weir(&[&["ctl", "-S", &socket], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout).to_owned()
+    }
+
+    /// The name of the first program that runs.
+    fn first(&self) -> String {
+        let list: serde_json::Value =
+            serde_json::from_str(self.ask(&["list", "-o", "json"]).lines().next().expect("one"))
+                .expect("JSON");
+        list["name"].as_str().expect("a name").to_owned()
+    }
+
+    /// Ten packets, half of them to port 53, and waits until each has been finished.
+    fn send(&mut self) {
+        for _ in 0..10 {
+            self.sent += 1;
+            self.sender.send(&udp(self.sent % 3, 53 + u16::from(self.sent % 2)));
+        }
+        for _ in 0..600 {
+            let counts: serde_json::Value =
+                serde_json::from_str(&self.ask(&["stats", "-o", "json"])).expect("JSON");
+            let n = |name: &str| counts[name].as_u64().unwrap_or_default();
+            let finished = n("kernel_filtered") + n("kernel_counted") + n("processed");
+            if finished >= u64::from(self.sent) {
+                return;
+            }
+            wires::pause();
+        }
+        panic!("{} packets were not finished: {:?}", self.sent, self.run.said);
+    }
+
+    /// The rows of each program, what the run has said, and its counts.
+    fn end(self) -> (Vec<(String, String)>, String, Counts) {
+        let (_, said) = self.run.interrupt();
+        let rows = outputs(self.folder.path().join("rows").to_str().expect("a plain path"));
+        let counts = Counts::of(&said);
+        assert!(counts.account_for(self.sent.into()), "{said}");
+        (rows, said, counts)
+    }
+}
+
+/// How many packets the rows of a file tell of.
+fn told_of(rows: &[(String, String)], file: &str) -> u64 {
+    let found = rows.iter().find(|(name, _)| name == file);
+    let found = found.unwrap_or_else(|| panic!("no {file}: {rows:?}"));
+    let n = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        row["n"].as_u64().expect("a count")
+    };
+    found.1.lines().map(n).sum()
+}
+
+const HANDS_UP: &str = "programs have changed: the kernel hands all packets up";
+const AGAIN: &str = "programs are as at the beginning: the kernel runs its part again";
+
+/// While another program runs, all packets go up; the groups of before and after are not lost.
+#[test]
+fn programs_come_and_go_over_a_part_in_the_kernel() {
+    if !namespace("programs_come_and_go_over_a_part_in_the_kernel") {
+        return;
+    }
+    veth("v0", "v1");
+    let counts = "packets | where udp.dport == 53 | summarize n = count() by ip.src";
+    let added = "packets | where udp | summarize n = count() by udp.dport";
+    let windows = "packets | where udp.dport == 53 | summarize n = count() by ip.src every 1s";
+    for hook in [&["-Q", "in"][..], &["--capture", "tcx", "-Q", "in"], &["--capture", "xdp"]] {
+        for (query, workers) in [(counts, "1"), (counts, "2"), (windows, "2")] {
+            let mut run = Changing::start(query, &[hook, &["-j", workers]].concat());
+            let first = run.first();
+            run.send();
+            run.ask(&["add", "--name", "added", "-e", added]);
+            run.send();
+            // Nothing of the first changes by what comes with it.
+            run.ask(&["replace", "added", "-e", added]);
+            run.send();
+            run.ask(&["remove", "added"]);
+            run.send();
+            let (rows, said, counts) = run.end();
+            let named = format!("{hook:?}, {query}, {workers} workers: {said}{rows:?}");
+            assert_eq!(told_of(&rows, &format!("{first}.jsonl")), 20, "{named}");
+            assert_eq!(told_of(&rows, "added.jsonl"), 20, "{named}");
+            assert_eq!((counts.counted, counts.filtered, counts.up), (10, 10, 20), "{named}");
+            assert!(said.contains(HANDS_UP) && said.contains(AGAIN), "{named}");
+        }
+    }
+}
+
+/// What the kernel counted of a program comes out when that ends, and its successor starts anew.
+#[test]
+fn a_program_that_ends_takes_its_groups_out_of_the_kernel() {
+    if !namespace("a_program_that_ends_takes_its_groups_out_of_the_kernel") {
+        return;
+    }
+    veth("v0", "v1");
+    let counts = |port: u16| {
+        format!("packets | where udp.dport == {port} | summarize n = count() by ip.src")
+    };
+    for hook in [&["-Q", "in"][..], &["--capture", "tcx", "-Q", "in"], &["--capture", "xdp"]] {
+        let mut run = Changing::start(&counts(53), hook);
+        let first = run.first();
+        run.send();
+        run.send();
+        run.ask(&["replace", &first, "-e", &counts(54)]);
+        run.send();
+        // The same query as at the beginning is another instance: its groups are the workers'.
+        run.ask(&["replace", &first, "-e", &counts(53)]);
+        run.send();
+        run.ask(&["remove", &first]);
+        run.send();
+        let (rows, said, counted) = run.end();
+        let named = format!("{hook:?}: {said}{rows:?}");
+        let all: u64 = rows.iter().map(|(name, _)| told_of(&rows, name)).sum();
+        assert_eq!(all, 10 + 5 + 5, "{named}");
+        assert_eq!((counted.counted, counted.filtered, counted.up), (10, 10, 30), "{named}");
+        assert!(said.contains(HANDS_UP) && !said.contains(AGAIN), "{named}");
+    }
+}
+
 /// Where the kernel has no part, `require` fails with the reason, and `auto` gives it.
 #[test]
 fn what_has_no_part_in_the_kernel_says_why() {
@@ -548,7 +688,7 @@ fn what_has_no_part_in_the_kernel_says_why() {
         (&["-e", udp_only, "-i", "any"], "Ethernet only"),
         (&["-e", udp_only, "-i", "v1", "-s", "60"], "a snap length of 60 bytes"),
         (&["-e", udp_only, "-i", "v1", "-c", "5"], "-c counts packets"),
-        (&["-e", udp_only, "-i", "v1", &control], "programs may come and go"),
+        (&["-i", "v1", &control], "no program runs yet"),
         (&["-e", udp_only, "-i", "v1", "--capture", "pcap"], "libpcap"),
         (&["-e", udp_only, "-i", "v1", "udp", "port", "53"], "there is a capture filter"),
     ];

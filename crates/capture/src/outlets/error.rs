@@ -109,7 +109,8 @@ impl fmt::Display for OutletError {
             OutletError::HostWithoutKernel { name } => write!(
                 f,
                 "{name}: only the kernel gives packets to the host: add --capture xdp --offload \
-                 require (with other captures the host gets every packet anyway)"
+                 require, and leave out --control and --http, since programs that come later run \
+                 outside of it (with other captures the host gets every packet anyway)"
             ),
             OutletError::NoDpdk => f.write_str("nothing is sent by DPDK here"),
         }

@@ -33,12 +33,14 @@ pub(crate) struct FittedProgram<'a> {
 
 impl<'a> FittedProgram<'a> {
     /// Fits the default bounds of a program for so many workers. Where its stages run depends on
-    /// the bounds that queries name, not on those of this machine.
+    /// the bounds that queries name, not on those of this machine. `kernel` knows pipelines by the
+    /// numbers that they have here.
     pub(crate) fn new(
         program: &'a Program,
         placement: &Placement,
         workers: usize,
         options: &Options,
+        kernel: Option<Arc<dyn KernelFeed>>,
         with: BuildContext<'a>,
     ) -> FittedProgram<'a> {
         let program = match options.memory {
@@ -47,7 +49,6 @@ impl<'a> FittedProgram<'a> {
         };
         let plan = Physical::placed(&program, placement);
         let may_change = options.changes.is_some();
-        let kernel = options.kernel.clone().filter(|_| !may_change);
         FittedProgram { program, plan, with, may_change, kernel }
     }
 

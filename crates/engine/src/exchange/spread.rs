@@ -38,7 +38,8 @@ impl SpreadPlan {
             return Err(Refused::OtherCut);
         }
         let with = BuildContext { functions, hash_key: options.hash_key };
-        let fitted = FittedProgram::new(&program, &placement, 1, options, with);
+        let kernel = options.kernel.clone();
+        let fitted = FittedProgram::new(&program, &placement, 1, options, kernel, with);
         let level = build(&program, fitted.placed());
         drop(fitted);
         Ok((SpreadPlan { program, crossings, targets }, level))

@@ -67,14 +67,34 @@ impl<'e> MachineLevel<'e> {
         }
     }
 
-    /// Takes groups of the kernel, too: of pipelines that take groups of the level below.
-    pub(crate) fn take_from(&mut self, feed: Arc<dyn KernelFeed>) {
+    /// Takes groups of the kernel, too: of these of its pipelines, as far as they take groups of the
+    /// level below.
+    pub(crate) fn take_from(
+        &mut self,
+        feed: Arc<dyn KernelFeed>,
+        which: &dyn Fn(PipelineId) -> bool,
+    ) {
         let spec = |p: PipelineId| {
-            let spec = self.pipes.get(p.0).and_then(|pipe| pipe.pipeline.spec());
-            (p, Arc::clone(spec.expect("the kernel makes groups that workers make, too")))
+            let spec = self.pipes.get(p.0)?.pipeline.spec()?;
+            Some((p, Arc::clone(spec)))
         };
-        let nodes = feed.pipelines().into_iter().map(spec).collect();
-        self.kernel = Some(KernelInlet::new(feed, nodes));
+        let nodes = feed.pipelines().into_iter().filter(|p| which(*p)).filter_map(spec);
+        self.kernel = Some(KernelInlet::new(Arc::clone(&feed), nodes.collect()));
+    }
+
+    /// Whether it takes groups of the kernel for this pipeline.
+    pub(crate) fn takes_from_kernel(&self, p: usize) -> bool {
+        self.kernel.as_ref().is_some_and(|kernel| kernel.feeds(PipelineId(p)))
+    }
+
+    /// Leaves to others what the kernel counts, but for these pipelines, which are about to end.
+    pub(crate) fn leave_to_others(&mut self, but: &dyn Fn(usize) -> bool) {
+        self.kernel.iter_mut().for_each(|kernel| kernel.retain(&|p| but(p.0)));
+    }
+
+    /// Asks the kernel for nothing more, nor counts what it did.
+    pub(crate) fn leave_kernel(&mut self) {
+        self.kernel = None;
     }
 
     /// Takes what workers emit in this step, in the order of packets.
@@ -143,11 +163,21 @@ impl<'e> MachineLevel<'e> {
     /// Ends the input: everything is emitted. `closed` as in [`MachineLevel::watermark`].
     pub(crate) fn finish(&mut self, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
         self.kernel.iter().for_each(|kernel| kernel.add(None, closed));
-        self.finish_some(&|_| true, closed, sink);
+        self.emit_rest(&|_| true, closed, sink);
     }
 
-    /// The same for some pipelines, with all that read them.
+    /// The same for some pipelines, with all that read them, while others go on.
     pub(crate) fn finish_some(
+        &mut self,
+        which: &dyn Fn(usize) -> bool,
+        closed: &mut Vec<Closed>,
+        sink: &mut dyn Sink,
+    ) {
+        self.kernel.iter().for_each(|kernel| kernel.drain(&|p| which(p.0), closed));
+        self.emit_rest(which, closed, sink);
+    }
+
+    fn emit_rest(
         &mut self,
         which: &dyn Fn(usize) -> bool,
         closed: &mut Vec<Closed>,

@@ -6,6 +6,7 @@ use crate::compile::FittedProgram;
 use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::functions::{BuildContext, Functions};
+use crate::kernel::{ContinuedFeed, KernelFeed, summarize_of};
 use crate::level::machine::MachineLevel;
 use crate::level::machine::egress::EgressWriter;
 use crate::level::worker::{WorkerLevel, count_worker};
@@ -22,7 +23,15 @@ use weir_plan::change::Continued;
 use weir_plan::keys::FieldSet;
 use weir_plan::physical::{Tick, ticks};
 use weir_plan::place::{Partition, Placement, merges, place_with};
-use weir_plan::{Input, Program};
+use weir_plan::{Input, Pipeline, Program};
+
+/// What is known of a program before it is made ready.
+struct Before {
+    /// Packets of these pipelines go on being spread by these keys.
+    fixed: Vec<(usize, FieldSet)>,
+    /// The kernel level, by the numbers that pipelines have in it.
+    kernel: Option<ContinuedFeed>,
+}
 
 /// A program at work.
 pub(crate) struct ActiveProgram<'e> {
@@ -32,31 +41,47 @@ pub(crate) struct ActiveProgram<'e> {
     /// Of each worker one for each of its lanes.
     pub(crate) workers: Vec<Vec<WorkerLevel>>,
     pub(crate) machine: MachineLevel<'e>,
+    /// The kernel level, if there is one.
+    kernel: Option<ContinuedFeed>,
 }
 
 impl<'e> ActiveProgram<'e> {
-    /// Makes a program ready. Packets of the pipelines in `fixed` go on being spread by these keys.
-    pub(super) fn new(
+    /// Makes the program ready that a run begins with.
+    pub(super) fn first(
         program: Program,
         functions: &Functions,
         options: &Options,
-        fixed: &[(usize, FieldSet)],
         egress: EgressWriter<'e>,
     ) -> ActiveProgram<'e> {
-        let mut placement = place_with(&program, fixed);
+        let kernel = options.kernel.clone().map(|feed| ContinuedFeed::new(feed, &program));
+        let before = Before { fixed: Vec::new(), kernel };
+        let mut first = ActiveProgram::new(program, functions, options, before, egress);
+        first.take_from_kernel(&|_| true);
+        first
+    }
+
+    /// Makes a program ready, which takes nothing of the kernel yet.
+    fn new(
+        program: Program,
+        functions: &Functions,
+        options: &Options,
+        before: Before,
+        egress: EgressWriter<'e>,
+    ) -> ActiveProgram<'e> {
+        let Before { fixed, kernel } = before;
+        let mut placement = place_with(&program, &fixed);
         // A run whose programs change ends when it is stopped.
         placement.ends_early &= options.changes.is_none();
         let workers = options.workers.clamp(1, WORKERS_MAX);
         let partitionings = Partitionings::new(&program, &placement, workers, options.hash_key);
         let with = BuildContext { functions, hash_key: options.hash_key };
-        let fitted = FittedProgram::new(&program, &placement, partitionings.workers, options, with);
+        let feed = kernel.clone().map(|kernel| Arc::new(kernel) as Arc<dyn KernelFeed>);
+        let fitted =
+            FittedProgram::new(&program, &placement, partitionings.workers, options, feed, with);
         let placed = fitted.placed();
         let mut machine = MachineLevel::new(placed, egress);
         machine.keep_alive = options.changes.is_some();
         machine.suppress(&options.suppressions);
-        if let (Some(kernel), None) = (&options.kernel, &options.changes) {
-            machine.take_from(Arc::clone(kernel));
-        }
         let level = |partitioning: &Partitioning| {
             let mut level = WorkerLevel::new(placed, &partitioning.pipelines);
             level.expect_groups(options.groups_hint);
@@ -65,7 +90,14 @@ impl<'e> ActiveProgram<'e> {
         let levels = |worker| partitionings.of_worker(worker).map(|(_, one)| level(one)).collect();
         let workers = (0..partitionings.workers).map(levels).collect();
         let partitionings = Arc::new(partitionings);
-        ActiveProgram { program, placement, partitionings, workers, machine }
+        ActiveProgram { program, placement, partitionings, workers, machine, kernel }
+    }
+
+    /// Takes groups of the kernel for these of its pipelines.
+    fn take_from_kernel(&mut self, which: &dyn Fn(usize) -> bool) {
+        if let Some(kernel) = &self.kernel {
+            self.machine.take_from(Arc::new(kernel.clone()), &|p| which(p.0));
+        }
     }
 
     /// Asks the egress, which is open, which frames are wanted.
@@ -82,7 +114,7 @@ impl<'e> ActiveProgram<'e> {
         progress: Progress<'_>,
         threads: &mut WorkerThreads<'scope, '_>,
     ) -> (Option<RunError>, Feed<'f>) {
-        let ActiveProgram { program, placement, partitionings, workers, machine } = self;
+        let ActiveProgram { program, placement, partitionings, workers, machine, .. } = self;
         if let [levels] = &mut workers[..] {
             debug_assert_eq!(levels.len(), 1, "one worker has one lane");
             return single::run(&mut levels[0], machine, feed, sink, progress);
@@ -128,10 +160,19 @@ impl<'e> ActiveProgram<'e> {
             report(Err(e));
             return Ok(ticks(&self.program));
         }
+        // Before anything else is to see all packets.
+        self.kernel.iter().for_each(|kernel| kernel.hand_up(true));
         let egress = EgressWriter::new(&program, None);
-        let fixed = self.fixed(&continued);
-        let mut new = ActiveProgram::new(program, functions, options, &fixed, egress);
+        let kernel = self.kernel.as_ref().map(|kernel| kernel.after(&continued));
+        let before = Before { fixed: self.fixed(&continued), kernel };
+        let mut new = ActiveProgram::new(program, functions, options, before, egress);
         let kept = new.resume(self, &continued);
+        let pipelines = new.program.pipelines.iter().enumerate();
+        let goes_on = |(p, pipeline): (usize, &Pipeline)| {
+            summarize_of(&pipeline.stages).is_some_and(|s| kept.contains(&(p, s)))
+        };
+        let goes_on: Vec<bool> = pipelines.map(goes_on).collect();
+        new.take_from_kernel(&|p| goes_on[p]);
         // What went on as a whole has nothing left.
         let is_kept = |p: usize| {
             let stages = new.program.pipelines[p].stages.iter().enumerate();
@@ -143,7 +184,16 @@ impl<'e> ActiveProgram<'e> {
             there.any(|(p, c)| c.pipeline == q && c.stages == all && is_kept(p))
         };
         let whole: Vec<bool> = (0..self.program.pipelines.len()).map(whole).collect();
-        self.finish(&|q| !whole[q], sink);
+        // A window of which the kernel holds a part goes on only where that does.
+        let stays = |q: usize| {
+            let mut there = continued.iter().enumerate().filter_map(|(p, c)| Some((p, (*c)?)));
+            there.any(|(p, c)| c.pipeline == q && new.machine.takes_from_kernel(p))
+        };
+        let left = |q: usize| self.machine.takes_from_kernel(q) && !stays(q);
+        let left: Vec<bool> = (0..whole.len()).map(left).collect();
+        self.machine.leave_to_others(&|q| left[q]);
+        self.finish(&|q| left[q] || !whole[q], sink);
+        self.machine.leave_kernel();
         new.machine.follow(&mut self.machine, past);
         self.count(past);
         // Pipelines have other numbers from here on.
@@ -154,6 +204,8 @@ impl<'e> ActiveProgram<'e> {
             return Err(e);
         }
         self.want();
+        let is_whole = |kernel: &&ContinuedFeed| kernel.is_whole(&self.program);
+        self.kernel.iter().filter(is_whole).for_each(|kernel| kernel.hand_up(false));
         report(Ok(kept));
         Ok(ticks(&self.program))
     }

@@ -128,7 +128,7 @@ fn processors() -> u32 {
 
 fn kernel_of(plan: &Physical, options: OffloadOptions<'_>) -> Result<Kernel, NotOffloaded> {
     let hook = options.hook;
-    let program = compile(plan, &options)?;
+    let program = compile(plan, &OffloadOptions { may_change: true, ..options })?;
     let make = |map: &MapSpec| SharedMemory::new(&map.name, map.words).expect("memory");
     let memory: Vec<SharedMemory> = program.maps.iter().map(make).collect();
     let kind = match hook {
@@ -151,6 +151,11 @@ impl Kernel {
         words[actions.memory.longest(outlet)].store(longest, Relaxed);
     }
 
+    /// Lets all frames go up, or as the plan says.
+    pub(crate) fn hand_up(&self, all: bool) {
+        self.memory[0].words()[FrameCount::hand_up(processors())].store(all.into(), Relaxed);
+    }
+
     /// The words of the control memory, of programs that have it.
     pub(crate) fn control(&self) -> &[AtomicU64] {
         self.memory[1].words()
@@ -169,7 +174,7 @@ impl Kernel {
 
     /// How many frames it counted so.
     fn count(&self, count: FrameCount) -> u64 {
-        let words = self.memory[0].words().chunks(FrameCount::WORDS);
+        let words = self.memory[0].words().chunks_exact(FrameCount::WORDS);
         words.map(|cpu| cpu[count as usize].load(Relaxed)).sum()
     }
 

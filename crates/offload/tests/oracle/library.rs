@@ -2,7 +2,7 @@
 
 use crate::common;
 use std::path::Path;
-use weir_offload::{Hook, KernelOutlet, OffloadOptions, OutletPlace, compile};
+use weir_offload::{FrameCount, Hook, KernelOutlet, OffloadOptions, OutletPlace, compile};
 
 /// The most instructions that the verifier may follow for a query of the library.
 const VERIFIED_MAX: u32 = 10_000;
@@ -55,6 +55,44 @@ fn row(path: &str, text: &str) -> String {
     };
     let why = if why.is_empty() { "–".to_owned() } else { why.replace('|', "\\|") };
     format!("| `{name}` | {what} | {why} |\n")
+}
+
+/// Of so many frames, one does for a query.
+const STEP: usize = 31;
+
+/// While programs come and go, workers see every frame, and whole.
+#[test]
+fn all_frames_go_up_while_the_process_says_so() {
+    if !common::may("all_frames_go_up_while_the_process_says_so") {
+        return;
+    }
+    let frames: Vec<Vec<u8>> = common::crafted().into_iter().chain(common::fixtures()).collect();
+    let outlets = |text: &str| -> Vec<KernelOutlet> {
+        let outlet = |outlet| KernelOutlet { outlet, place: OutletPlace::Nowhere };
+        common::program_of(text).outlets().into_iter().map(outlet).collect()
+    };
+    let mut finished = 0;
+    for hook in [Hook::Socket, Hook::Tcx, Hook::Xdp] {
+        for (n, (path, text)) in common::queries().into_iter().enumerate() {
+            let kernel = match hook {
+                Hook::Xdp => common::acting_kernel(&text, &outlets(&text)),
+                Hook::Socket | Hook::Tcx => common::counting_kernel(&text, hook),
+            };
+            let Ok(kernel) = kernel else { continue };
+            // Each query meets others.
+            for frame in frames.iter().skip(n % STEP).step_by(STEP) {
+                kernel.hand_up(true);
+                let Some((count, returned)) = kernel.decide(frame) else { continue };
+                let up = [FrameCount::Wanted, FrameCount::Unclear, FrameCount::Full];
+                assert!(up.contains(&count), "{path} at {hook}: {count:?}, {frame:02x?}");
+                assert!(returned as usize >= frame.len(), "{path} at {hook}: {returned}");
+                kernel.hand_up(false);
+                let (count, _) = kernel.decide(frame).expect("it could be tried");
+                finished += u32::from(!up.contains(&count));
+            }
+        }
+    }
+    assert!(finished > 1000, "{finished}");
 }
 
 /// The verifier's time goes with the instructions that it follows. It follows the ways through a

@@ -163,6 +163,8 @@ impl KernelFeed for Shared {
 
     fn close(&self, _: PipelineId, _: Option<i64>, _: &mut dyn FnMut(KernelGroups)) {}
 
+    fn hand_up(&self, _: bool) {}
+
     fn count_by(&self, _: i64) {}
 
     fn finished_before(&self, _: i64) -> u64 {

@@ -125,11 +125,6 @@ impl LiveArgs {
         self.offload == OffloadMode::Require
     }
 
-    /// Whether a part of the query in the kernel decides which packets the host gets.
-    pub(crate) fn gives_to_host(&self) -> bool {
-        !self.interface.is_empty() && self.is_xdp() && self.is_offload_required()
-    }
-
     /// Whether packets come by DPDK.
     pub(crate) fn is_dpdk(&self) -> bool {
         self.capture == Some(Capture::Dpdk)

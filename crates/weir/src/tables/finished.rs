@@ -21,13 +21,17 @@ const READING_NS: i64 = 1_000_000;
 
 /// The memory in which a program counts frames.
 #[derive(Clone, Debug)]
-pub(crate) struct FrameCounts(pub(crate) Arc<SharedMemory>);
+pub(crate) struct FrameCounts {
+    pub(crate) memory: Arc<SharedMemory>,
+    /// Whether its last word says that all frames go up, since pipelines may come and go.
+    pub(crate) may_change: bool,
+}
 
 impl FrameCounts {
     /// The sums of all processors.
     pub(crate) fn sums(&self) -> KernelCounts {
         let mut sums = [0_u64; FrameCount::COUNT];
-        for cpu in self.0.words().chunks_exact(FrameCount::WORDS) {
+        for cpu in self.memory.words().chunks_exact(FrameCount::WORDS) {
             for (sum, word) in sums.iter_mut().zip(cpu) {
                 *sum += word.load(Ordering::Relaxed);
             }
@@ -40,6 +44,13 @@ impl FrameCounts {
             unclear: of(FrameCount::Unclear),
             full: of(FrameCount::Full),
             acted: of(FrameCount::Acted),
+        }
+    }
+
+    /// Lets all frames go up from now on, or as pipelines say.
+    pub(super) fn hand_up(&self, all: bool) {
+        if let Some(word) = self.memory.words().last().filter(|_| self.may_change) {
+            word.store(all.into(), Ordering::SeqCst);
         }
     }
 }

@@ -88,10 +88,11 @@ fn kernel(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTab
     let code = a.finish().unwrap_or_else(|e| panic!("{e}"));
     let time = Arc::clone(time);
     let clocks = move || Clocks { real: time.load(Ordering::SeqCst), monotonic: 0 };
-    let kernel = Arc::new(KernelTables::new(tables, Box::new(clocks)));
+    let kernel = Arc::new(KernelTables::new(tables, Box::new(clocks), Box::new(|_| {})));
     let frames = SharedMemory::new("weir-frames", FrameCount::WORDS).expect("memory");
-    let memory =
-        kernel.add(FrameCounts(Arc::new(frames)), None, &[]).expect("the kernel has memory");
+    let memory = kernel
+        .add(FrameCounts { memory: Arc::new(frames), may_change: false }, None, &[])
+        .expect("the kernel has memory");
     let fds = [&memory.control, &memory.memory[0], &memory.memory[1]].map(SharedMemory::number);
     let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code.with_maps(&fds));
     kernel.read_from(memory);
@@ -288,10 +289,13 @@ fn offloaded(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<Kernel
     assert!(compiled.asks_for_losses);
     let clock = Arc::clone(time);
     let clocks = move || Clocks { real: clock.load(Ordering::SeqCst), monotonic: 0 };
-    let kernel = Arc::new(KernelTables::new(compiled.tables.clone(), Box::new(clocks)));
+    let kernel =
+        Arc::new(KernelTables::new(compiled.tables.clone(), Box::new(clocks), Box::new(|_| {})));
     let frames = SharedMemory::new("weir-frames", compiled.maps[0].words).expect("memory");
-    let memory = kernel.add(FrameCounts(Arc::new(frames)), None, &[]).expect("memory");
-    let mut fds = vec![memory.frames.0.number(), memory.control.number()];
+    let memory = kernel
+        .add(FrameCounts { memory: Arc::new(frames), may_change: false }, None, &[])
+        .expect("memory");
+    let mut fds = vec![memory.frames.memory.number(), memory.control.number()];
     fds.extend(memory.memory.iter().map(SharedMemory::number));
     let code = compiled.code.with_maps(&fds);
     let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code);

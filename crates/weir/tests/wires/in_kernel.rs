@@ -104,6 +104,56 @@ const KNOCK: &str = "
     | where tcp.dport == 22
     | branch when stage == 4 -> forward \"eth1\" else -> drop";
 
+/// Workers go on with what the kernel knows of a client, while programs come and go.
+#[test]
+fn a_firewall_remembers_knocks_while_programs_come_and_go() {
+    let test = "wires::in_kernel::a_firewall_remembers_knocks_while_programs_come_and_go";
+    let spaces = [(); 3].map(|()| Space::new(test));
+    let [Some(client), Some(wall), Some(server)] = spaces else { return };
+    if !attach(test, &wall, "eth0", &client, "192.0.2.1")
+        || !attach(test, &wall, "eth1", &server, SERVER)
+    {
+        return;
+    }
+    let open = server.run(|| TcpListener::bind((SERVER, 22)).expect("binds"));
+    for host in [&client, &server] {
+        let set = || Command::new("ethtool").args(["-K", "h0", "gro", "on"]).status();
+        assert!(host.run(set).is_ok_and(|status| status.success()), "ethtool");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket").display().to_string();
+    let control = format!("--control={socket}");
+    let run = ["run", "-e", KNOCK, "-i", "eth0", "-i", "eth1", "-o", "json", &control];
+    let run = start(&wall, &[&run[..], &IN_KERNEL].concat());
+    run.wait_for_report("4 stages of pipeline 3, and hands packets", 2);
+    let ctl = |args: &[&str]| {
+        let output = wall.attempt(&root(), &[&["ctl", "-S", &socket], args].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let (wait, knock) = (Duration::from_secs(3), Duration::from_millis(20));
+    let mut round = 0;
+    // A knock may be sent twice by a slow machine, and start over.
+    let stream = until("the firewall opens", || {
+        round += 1;
+        connect(&client, 5123, knock);
+        connect(&client, 6234, knock);
+        ctl(&["add", "--name", "more", "-e", "packets | where tcp | summarize n = count()"]);
+        connect(&client, 7345, knock);
+        ctl(&["remove", "more"]);
+        connect(&client, 8456, knock);
+        connect(&client, 22, wait)
+    });
+    let _peer = open.accept().expect("it came");
+    drop(stream);
+    run.wait_for_report("the kernel hands all packets up", round);
+    run.wait_for_report("the kernel runs its part again", round);
+    let ledger = run.interrupt();
+    let [received, acted, filtered, processed] =
+        ["received", "acted", "filtered", "processed"].map(|name| count(&ledger, name));
+    assert!(acted > 0 && processed > 0, "{ledger}");
+    assert!(received == acted + filtered + processed, "{ledger}");
+}
+
 /// The kernel holds what it knows of each client.
 #[test]
 fn a_firewall_in_the_kernel_opens_to_those_who_know_the_knock() {

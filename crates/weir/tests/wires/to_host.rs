@@ -113,7 +113,10 @@ fn the_host_is_no_output_without_the_kernel() {
     let Some(space) = Space::new(test) else { return };
     space.veth("eth0", "h0");
     let run = ["run", "-e", "packets | pass", "-i", "eth0", "-w", "host:"];
-    for more in [&[][..], &["--capture", "xdp"], &["--capture", "xdp", "--offload", "auto"]] {
+    // Where programs come and go, packets may have to go up at any time.
+    let required = ["--capture", "xdp", "--offload", "require"];
+    let changes = [&required[..], &["--control=/nonexistent/socket"]].concat();
+    for more in [&[][..], &required[..2], &["--capture", "xdp", "--offload", "auto"], &changes] {
         let output = space.attempt(&root(), &[&run[..], more].concat());
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{more:?}: {errors}");

@@ -24,18 +24,42 @@ impl KernelInlet {
         self.feed.count_ends(&mut ledger.ends);
     }
 
+    /// Whether groups of this pipeline come.
+    pub(crate) fn feeds(&self, pipeline: PipelineId) -> bool {
+        self.nodes.iter().any(|(fed, _)| *fed == pipeline)
+    }
+
+    /// Leaves out groups of other pipelines.
+    pub(crate) fn retain(&mut self, which: &dyn Fn(PipelineId) -> bool) {
+        self.nodes.retain(|(fed, _)| which(*fed));
+    }
+
     /// Adds the groups of windows that close at a watermark, or of all at the end, to those of the
     /// workers, which come by pipeline, then by time.
     pub(crate) fn add(&self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
+        let until = |spec: &Spec| match watermark {
+            None => Some(None),
+            Some(w) => spec.closed_before(w).map(Some),
+        };
+        self.add_until(&|_, spec| until(spec), closed);
+    }
+
+    /// Adds all groups of these pipelines, for which the kernel counts no more, while the run goes
+    /// on.
+    pub(crate) fn drain(&self, which: &dyn Fn(PipelineId) -> bool, closed: &mut Vec<Closed>) {
+        self.add_until(&|p, _| which(p).then_some(Some(i64::MAX)), closed);
+    }
+
+    /// Adds the groups of windows that start before the time given for a pipeline, if one is; of
+    /// `None` all, since the run ends.
+    fn add_until(
+        &self,
+        until: &dyn Fn(PipelineId, &Spec) -> Option<Option<i64>>,
+        closed: &mut Vec<Closed>,
+    ) {
         let before = closed.len();
         for (pipeline, spec) in &self.nodes {
-            let until = match watermark {
-                None => None,
-                Some(w) => match spec.closed_before(w) {
-                    None => continue,
-                    until => until,
-                },
-            };
+            let Some(until) = until(*pipeline, spec) else { continue };
             let mut add = |counted: KernelGroups| {
                 let start = counted.start;
                 debug_assert!(spec.is_start(start), "{start}");

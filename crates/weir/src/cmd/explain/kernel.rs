@@ -1,6 +1,6 @@
 //! What `weir explain --offload` shows: the plan with its kernel level, the program and its maps.
 
-use crate::offload::{KernelQuery, WORKERS_COUNT, reads_records};
+use crate::offload::{KernelQuery, WORKERS_COUNT, refusal_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use weir_offload::{Hook, KernelProgram, MapSpec, OffloadOptions};
@@ -26,7 +26,7 @@ pub(crate) struct KernelCut {
 impl KernelCut {
     /// What the kernel can run of a query.
     pub(crate) fn new(query: &Program, hook: Hook) -> KernelCut {
-        let of = KernelQuery::new(query, reads_records(query));
+        let of = KernelQuery::new(query, refusal_of(query));
         // The secret of a run is in its program; nobody needs this one.
         let outlets = of.outlets_by_name();
         let options = OffloadOptions {

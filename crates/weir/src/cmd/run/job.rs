@@ -268,7 +268,7 @@ fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Resu
     let write = write.filter(|to| !KafkaTopic::is_meant(to));
     Outlets::check(&outlets, write).map_err(|e| usage(e.to_string()))?;
     let host = Outlets::names(&outlets, write).find(|name| is_host(name));
-    if let Some(name) = host.filter(|_| !options.live.gives_to_host()) {
+    if let Some(name) = host.filter(|_| !options.gives_to_host()) {
         let name = name.to_owned();
         return Err(usage(OutletError::HostWithoutKernel { name }.to_string()));
     }

@@ -102,7 +102,7 @@ impl Run<'_> {
             filter.is_some(),
             self.program.captures().next().is_some(),
         );
-        let refused = refused.or_else(|| offload::reads_records(&self.program));
+        let refused = refused.or_else(|| offload::refusal_of(&self.program));
         if let Some(why) =
             refused.as_ref().filter(|_| !self.is_live() && live.is_offload_required())
         {
@@ -173,7 +173,7 @@ impl Run<'_> {
         };
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.report_outlets());
         outlets.by_dpdk(Box::new(move |device| senders.open(device)));
-        if self.options.live.gives_to_host() {
+        if self.options.gives_to_host() {
             outlets.by_kernel();
         }
         outlets.name_interfaces(&self.names);

@@ -157,6 +157,10 @@ impl KernelFeed for Fake {
     fn finished_before(&self, time: i64) -> u64 {
         self.finished.partition_point(|ts| *ts < time) as u64
     }
+
+    fn hand_up(&self, _: bool) {
+        unreachable!("no program of these runs changes");
+    }
 }
 
 /// What happens on the wire, in order.
