@@ -48,6 +48,9 @@ pub struct BuildContext<'a> {
     pub functions: &'a Functions,
     /// What tables hash keys with.
     pub hash_key: HashKey,
+    /// Whether `first` and `last` note the times of packets, to be compared with what the kernel
+    /// counted of others: it does not number them.
+    pub by_time: bool,
 }
 
 /// Everything registered, in the order it was; the language sees the signatures.

@@ -47,6 +47,11 @@ pub trait KernelFeed: Send + Sync + fmt::Debug {
     /// that the kernel goes on as at the beginning (`false`). What it holds stays there.
     fn hand_up(&self, all: bool);
 
+    /// Whether cells of `first` and `last` come, which are ordered by time.
+    fn orders_by_time(&self) -> bool {
+        false
+    }
+
     /// Adds what the kernel dropped and handed out so far.
     fn count_ends(&self, _ends: &mut Ends) {}
 
@@ -89,11 +94,16 @@ pub struct KernelGroups {
 }
 
 /// What an aggregate of a group came to in the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct KernelCell {
     /// The count, the sum, or the least or greatest value, as a signed number; the bits of
-    /// `bit_or`; of `any` and `all` bit 0 if a false value was seen, bit 1 if a true one was.
+    /// `bit_or`; of `any` and `all` bit 0 if a false value was seen, bit 1 if a true one was; of
+    /// `first` and `last` the value, of an address its lower half.
     pub word: u64,
     /// How many values it is of; where that does not matter, 1 stands for some.
     pub values: u64,
+    /// Of `first` and `last` when the frame came, in nanoseconds since 1970.
+    pub time: i64,
+    /// Of `first` and `last` of addresses the upper half.
+    pub high: u64,
 }

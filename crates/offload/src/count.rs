@@ -8,12 +8,12 @@ use crate::frame::{Access, KEY, KEY_WORDS_MAX, STACK_USED, STATES};
 use crate::key::{shape, word, write_key};
 use crate::lower::{Columns, lower, lower_test};
 use crate::table::{Control, Table, TableCode, TableExits, TableOptions, TablePlaces, ValueShape};
-use crate::value::{Lowered, Num, Range, Test};
+use crate::value::{Addr, Lowered, Num, Range, Test};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Cond, Reg::*, Size};
 use weir_packet::fields::FieldId;
 use weir_plan::physical::PipelineId;
-use weir_plan::{Agg, ExprKind, Summarize, Type};
+use weir_plan::{Agg, AggFunc, ExprKind, Summarize, Type};
 
 /// How many pipelines count in the kernel, at most; others want their frames.
 pub(crate) const COUNTING_MAX: usize = 4;
@@ -25,8 +25,10 @@ pub(crate) const CONTROL_MAP: i32 = 1;
 const CPU: i16 = STACK_USED - 8;
 /// The time of the frame, if any pipeline takes it: reading the clock costs as much as a look-up.
 const TIME: i16 = CPU - 8;
+/// When it came, by the kernel's monotonic clock.
+const ARRIVAL: i16 = TIME - 8;
 /// Pointers to slots, from here downwards: 0 for a pipeline that does not count the frame.
-const SLOTS: i16 = TIME - 8;
+const SLOTS: i16 = ARRIVAL - 8;
 // All of it is above the states of `scan`s.
 const _: () = assert!(SLOTS - 8 * (COUNTING_MAX as i16 - 1) > STATES);
 
@@ -39,6 +41,7 @@ enum Argument {
     Truth(Test),
     /// An address, of which only matters whether it is there.
     Exists(Test),
+    Addr(Addr),
     /// The time of the frame.
     Time,
 }
@@ -85,6 +88,12 @@ impl Counting {
         Ok(Counting { table, keys, aggs })
     }
 
+    /// Whether what it counts depends on when frames come.
+    fn takes_time(&self) -> bool {
+        let of = |(_, argument): &(_, Argument)| matches!(argument, Argument::Time);
+        self.table.is_ordered() || self.aggs.iter().any(of)
+    }
+
     /// Finds the slot of the frame. Uses `R0` to `R5`.
     fn find(
         &self,
@@ -118,8 +127,11 @@ impl Counting {
             w.bind(holds);
             argument.write(w, access, absent)?;
             w.embed(&[], |a, _| {
-                code.slot(a, R1);
-                code.update(a, c, R1, R0, R2);
+                code.slot(a, R3);
+                match code.is_ordered(c) {
+                    true => code.hold(a, c, R3, [R0, R1], R2),
+                    false => code.update(a, c, R3, R0, R2),
+                }
             });
             w.bind(absent);
         }
@@ -140,8 +152,14 @@ fn argument(agg: &Agg, columns: &Columns) -> Result<Argument, String> {
     Ok(match lower(e, columns)? {
         Lowered::Num(num) => Argument::Num(num),
         Lowered::Test(test) => Argument::Truth(test),
+        Lowered::Addr(addr) if is_ordered(agg) => Argument::Addr(addr),
         Lowered::Addr(addr) => Argument::Exists(Test::AddrExists(addr)),
     })
+}
+
+/// Whether the result depends on the order of frames.
+fn is_ordered(agg: &Agg) -> bool {
+    matches!(agg.func, AggFunc::First | AggFunc::Last)
 }
 
 impl Argument {
@@ -150,11 +168,11 @@ impl Argument {
             Argument::Num(num) => word(num.range, is_nullable),
             Argument::Time => word(TIMES, is_nullable),
             Argument::Frame | Argument::Truth(_) => word(Range { min: 0, max: 1 }, is_nullable),
-            Argument::Exists(_) => ValueShape::Address { is_nullable },
+            Argument::Exists(_) | Argument::Addr(_) => ValueShape::Address { is_nullable },
         }
     }
 
-    /// `R0 =` the value. Uses `R0` to `R5`.
+    /// `R0 =` the value, of an address `R0` and `R1`. Uses `R0` to `R5`.
     fn write(&self, w: &mut Writer, access: Access, absent: Place) -> Result<(), TooDeep> {
         match self {
             Argument::Frame => {}
@@ -168,6 +186,7 @@ impl Argument {
                 Emit::new(w, access).condition(test, ways)?;
                 w.bind(exists);
             }
+            Argument::Addr(addr) => Emit::new(w, access).address(addr, absent)?,
             Argument::Time => {
                 w.load(Size::DW, R0, R10, TIME);
             }
@@ -201,7 +220,7 @@ impl CountAll<'_> {
             map: CONTROL_MAP + 1 + number as i32,
             control: CONTROL_MAP,
             number,
-            places: TablePlaces { cpu: CPU, key: KEY, slot },
+            places: TablePlaces { cpu: CPU, key: KEY, slot, arrival: ARRIVAL },
         }
     }
 
@@ -233,11 +252,10 @@ impl CountAll<'_> {
             counting.find(w, self.access, code, ends)?;
             w.bind(next);
         }
-        let takes_time = |(_, argument): &(_, _)| matches!(argument, Argument::Time);
-        if self.all.iter().any(|counting| counting.aggs.iter().any(takes_time)) {
+        if self.all.iter().any(|counting| counting.takes_time()) {
             let control = Control { tables: self.all.len() };
-            w.embed(&[], |a, _| TableCode::clock(a, control, CONTROL_MAP, R0));
-            w.store(Size::DW, R10, TIME, R0);
+            w.embed(&[], |a, _| TableCode::clock(a, control, CONTROL_MAP, R2));
+            w.store(Size::DW, R10, ARRIVAL, R0).store(Size::DW, R10, TIME, R2);
         }
         for (number, counting) in self.all.iter().enumerate() {
             counting.count(w, self.access, self.code(number))?;

@@ -107,7 +107,7 @@ const L4_COPY: i16 = -264;
 pub(crate) const STACK_USED: i16 = L4_COPY;
 
 /// ...then for the states of `scan`s after the frame, from here downwards, ...
-pub(crate) const STATES: i16 = STACK_USED - 56;
+pub(crate) const STATES: i16 = STACK_USED - 64;
 /// How many there is room for.
 pub(crate) const STATES_MAX: usize = 4;
 

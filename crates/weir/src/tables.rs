@@ -259,7 +259,13 @@ impl KernelFeed for KernelTables {
         let n = closed.partition_point(|(start, _)| before.is_none_or(|before| *start < before));
         let closed: Vec<_> = closed.drain(..n).collect();
         drop(state);
-        closed.into_iter().for_each(|(start, groups)| out(handed_out(start, groups)));
+        let Clocks { real, monotonic } = (self.clocks)();
+        let ahead = real.saturating_sub(monotonic);
+        closed.into_iter().for_each(|(start, groups)| out(handed_out(start, groups, ahead)));
+    }
+
+    fn orders_by_time(&self) -> bool {
+        self.lock().windows.iter().any(|window| window.table.is_ordered())
     }
 
     fn count_by(&self, span_ns: i64) {
@@ -413,9 +419,14 @@ fn set_clock(program: &ProgramTables, control: Control, now: Clocks) {
     program.control.words()[control.clock()].store(ahead, Ordering::Relaxed);
 }
 
-fn handed_out(start: i64, groups: TableGroups) -> KernelGroups {
+/// Groups as the engine takes them, where the time since 1970 is so much ahead of the kernel's
+/// monotonic clock.
+fn handed_out(start: i64, groups: TableGroups, ahead: i64) -> KernelGroups {
     let TableGroups { groups, keys, cells, .. } = groups;
-    let cell = |CellValue { word, values }| KernelCell { word, values };
+    let cell = |CellValue { word, values, at, high }| {
+        let time = ahead.saturating_add(at.cast_signed());
+        KernelCell { word, values, time, high }
+    };
     KernelGroups { start, groups, keys, cells: cells.into_iter().map(cell).collect() }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn read_words<const N: usize>(from: &mut &[u8]) -> Option<[u64; N]> {
 }
 
 /// Appends words to encoded bytes.
-pub(super) fn write_words(words: &[u64], out: &mut Vec<u8>) {
+pub(crate) fn write_words(words: &[u64], out: &mut Vec<u8>) {
     words.iter().for_each(|w| out.extend_from_slice(&w.to_le_bytes()));
 }
 

@@ -8,7 +8,7 @@
 //! | Over nothing | absent |
 //! | Order | that in which rows came: packets by their number in the capture, not by time |
 //! | State | 24 or 32 bytes a group, and the text of strings |
-//! | Merge | the one with the smaller (larger) row number; between machines by the watermark when the packet came, then by number |
+//! | Merge | the one with the smaller (larger) row number; between machines by the watermark when the packet came, then by number; where the kernel counts, too, by the time of the packet |
 //! | Exact? | exact |
 
 use super::bytes::{read_words, write_words};
@@ -19,21 +19,24 @@ use std::any::Any;
 use std::cmp::Ordering;
 use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
+use weir_packet::source::FrameBatch;
 use weir_plan::Expr;
 
-pub(super) fn build(arg: &Expr, last: bool) -> Box<dyn Aggregate> {
+pub(super) fn build(arg: &Expr, last: bool, by_time: bool) -> Box<dyn Aggregate> {
     let part = KeyPart::of(arg).present();
-    Box::new(FirstLast { class: Class::of(&arg.ty), part, last, pool: Pool::default() })
+    Box::new(FirstLast { class: Class::of(&arg.ty), by_time, part, last, pool: Pool::default() })
 }
 
 /// Cells: one more than the row's number, 0 for no row; the watermark when its packet came, where
-/// the run takes note of that for other machines, with its sign flipped; then the value's one or
-/// two words.
+/// the run takes note of that for other machines, or the packet's time, with its sign flipped; then
+/// the value's one or two words.
 ///
 /// Within a run numbers say all: the watermark never falls from one packet to the next. Between
-/// runs, which number their own packets, the watermark goes first.
+/// runs, which number their own packets, the watermark goes first. The kernel numbers none.
 struct FirstLast {
     class: Class,
+    /// Whether times of packets are noted, for the kernel's to be compared with.
+    by_time: bool,
     /// The value as a part of a key, to be written.
     part: KeyPart,
     last: bool,
@@ -48,6 +51,15 @@ impl FirstLast {
         held == 0 || if self.last { order >= held } else { order < held }
     }
 
+    /// What is noted of the time of the frame of this number.
+    #[inline(always)]
+    fn noted(&self, frames: &FrameBatch, number: u64) -> Option<i64> {
+        match self.by_time {
+            false => frames.watermark_at(number),
+            true => frames.seq().binary_search(&number).ok().map(|i| frames.ts()[i]),
+        }
+    }
+
     /// Takes rows in whose values have `N` words.
     #[inline(always)]
     fn take<const N: usize>(
@@ -60,7 +72,7 @@ impl FirstLast {
             let order = input.seq[i] + 1;
             if self.beats(cells.of::<1>(group)[0], order) {
                 let value = value(&mut self.pool, i);
-                let noted = input.frames.and_then(|frames| frames.watermark_at(input.seq[i]));
+                let noted = input.frames.and_then(|frames| self.noted(frames, input.seq[i]));
                 let time = noted.map_or(0, |w| Class::Signed.ordered(w as u64));
                 if N == 2 {
                     *cells.of::<4>(group) = [order, time, value[0], value[N - 1]];

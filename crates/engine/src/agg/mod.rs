@@ -43,6 +43,7 @@ mod variance;
 
 pub(crate) use aggregate::{Aggregate, Finish};
 pub(crate) use build::{build, sharing};
+pub(crate) use bytes::write_words;
 pub(crate) use cells::{Cells, CellsRef};
 pub(crate) use fused::{CellStep, FUSED_MAX, update as update_fused};
 pub use fuzz::fuzz_partial;

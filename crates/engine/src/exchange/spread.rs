@@ -37,7 +37,7 @@ impl SpreadPlan {
         if Physical::placed(&program, &placement) != *plan {
             return Err(Refused::OtherCut);
         }
-        let with = BuildContext { functions, hash_key: options.hash_key };
+        let with = BuildContext { functions, hash_key: options.hash_key, by_time: false };
         let kernel = options.kernel.clone();
         let fitted = FittedProgram::new(&program, &placement, 1, options, kernel, with);
         let level = build(&program, fitted.placed());

@@ -114,6 +114,10 @@ impl KernelFeed for ContinuedFeed {
     fn hand_up(&self, all: bool) {
         self.feed.hand_up(all);
     }
+
+    fn orders_by_time(&self) -> bool {
+        self.feed.orders_by_time()
+    }
 }
 
 #[cfg(test)]

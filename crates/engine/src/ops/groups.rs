@@ -51,7 +51,8 @@ pub(super) struct Variant {
 impl Variant {
     fn new(spec: &Spec, layout: &Layout) -> Variant {
         let lone = spec.plan.keys.is_empty() || spec.plan.fill.is_some();
-        let with = BuildContext { functions: &spec.functions, hash_key: spec.hash_key };
+        let Spec { functions, hash_key, by_time, .. } = spec;
+        let with = BuildContext { functions, hash_key: *hash_key, by_time: *by_time };
         let build = |state: &Vec<Agg>| agg::build(state, with, lone);
         let aggs: Vec<_> = spec.states.iter().map(build).collect();
         let (mut at, mut fresh) = (Vec::new(), vec![0; spec.head()]);
@@ -306,7 +307,11 @@ mod tests {
         let schema = crate::conform::schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
         let functions = &Functions::default();
-        Spec::new(&plan, BuildContext { functions, hash_key: HashKey::random() }, schema)
+        Spec::new(
+            &plan,
+            BuildContext { functions, hash_key: HashKey::random(), by_time: false },
+            schema,
+        )
     }
 
     /// Counts a packet of this port and source.

@@ -430,7 +430,7 @@ mod tests {
         let schema = Schema { columns };
         let stage = top(2, Expr::column(0, Type::Int), Order::Descending, true);
         let functions = &Functions::default();
-        let with = BuildContext { functions, hash_key: HashKey::random() };
+        let with = BuildContext { functions, hash_key: HashKey::random(), by_time: false };
         let mut node = top_over_rows(&stage, &schema, with);
         node.end.texts_max = 100;
         let mut rows = Rows::new(&schema);

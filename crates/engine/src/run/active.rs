@@ -74,7 +74,8 @@ impl<'e> ActiveProgram<'e> {
         placement.ends_early &= options.changes.is_none();
         let workers = options.workers.clamp(1, WORKERS_MAX);
         let partitionings = Partitionings::new(&program, &placement, workers, options.hash_key);
-        let with = BuildContext { functions, hash_key: options.hash_key };
+        let by_time = kernel.as_ref().is_some_and(KernelFeed::orders_by_time);
+        let with = BuildContext { functions, hash_key: options.hash_key, by_time };
         let feed = kernel.clone().map(|kernel| Arc::new(kernel) as Arc<dyn KernelFeed>);
         let fitted =
             FittedProgram::new(&program, &placement, partitionings.workers, options, feed, with);

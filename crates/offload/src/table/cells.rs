@@ -22,6 +22,9 @@ pub(super) enum Cell {
     Greatest { at: usize, below: i64 },
     /// Bits: this one, that a false value was seen, and the one after it, that a true one was.
     Truth { bit: u32 },
+    /// A value of one word or two, after the time of the frame that it is of by the kernel's
+    /// monotonic clock; 0 for none. Of frames, the first or the last counts.
+    Ordered { at: usize, words: usize, last: bool },
     /// All bits that were set in a value, and which bit says that there was one.
     Or { at: usize, seen: Option<u32> },
 }
@@ -34,8 +37,12 @@ pub(super) struct Room {
 
 impl Room {
     fn word(&mut self) -> usize {
-        self.words += 1;
-        self.words - 1
+        self.words(1)
+    }
+
+    fn words(&mut self, n: usize) -> usize {
+        self.words += n;
+        self.words - n
     }
 
     fn bits(&mut self, n: u32) -> u32 {
@@ -57,8 +64,9 @@ impl Cell {
     ) -> Result<(Cell, u64), String> {
         let is_nullable = agg.cond.is_some() || arg.is_some_and(ValueShape::is_nullable);
         let (mut least, mut greatest) = (0, 0);
+        let takes_any = matches!(agg.func, AggFunc::Count | AggFunc::First | AggFunc::Last);
         match arg {
-            Some(ValueShape::Address { .. }) if agg.func != AggFunc::Count => {
+            Some(ValueShape::Address { .. }) if !takes_any => {
                 return Err(format!("`{}` is of addresses", agg.name));
             }
             Some(ValueShape::Word { least: l, greatest: g, .. }) => (least, greatest) = (l, g),
@@ -91,6 +99,11 @@ impl Cell {
                 Cell::Greatest { at: room.word(), below: least.wrapping_sub(1) }
             }
             (AggFunc::Any | AggFunc::All, Some(_)) => Cell::Truth { bit: room.bits(2) },
+            (AggFunc::First | AggFunc::Last, Some(arg)) => {
+                let words = if matches!(arg, ValueShape::Address { .. }) { 2 } else { 1 };
+                let last = agg.func == AggFunc::Last;
+                Cell::Ordered { at: room.words(1 + words), words, last }
+            }
             (AggFunc::BitOr, Some(_)) => Cell::Or { at: room.word(), seen: seen(room) },
             _ => return Err(format!("the kernel does not compute `{}`", agg.name)),
         };

@@ -19,6 +19,9 @@ pub struct TablePlaces {
     pub key: i16,
     /// Where the pointer to the slot is left.
     pub slot: i16,
+    /// When the frame came, by the kernel's monotonic clock: for cells that are
+    /// [ordered](TableCode::is_ordered).
+    pub arrival: i16,
 }
 
 /// Where frames go on for which there is no slot.
@@ -55,7 +58,8 @@ impl TableCode<'_> {
         a.call(Helper::GET_SMP_PROCESSOR_ID).store(Size::DW, R10, cpu, R0);
     }
 
-    /// `dst =` the time since 1970 in nanoseconds. Uses `R0` to `R5`, of which `dst` is one.
+    /// `dst =` the time since 1970 in nanoseconds, `R0 =` what the monotonic clock shows. Uses `R0`
+    /// to `R5`, of which `dst` is one.
     pub fn clock(a: &mut Assembler, control: Control, map: i32, dst: Reg) {
         a.call(Helper::KTIME_GET_NS);
         let offset = u32::try_from(control.clock() * 8).expect("few tables");
@@ -183,12 +187,35 @@ impl TableCode<'_> {
         matches!(self.table.cells[c], Cell::Count { .. })
     }
 
+    /// Whether the cell of aggregate `c` holds the value of one frame, the first or the last: of an
+    /// address, two words.
+    pub fn is_ordered(&self, c: usize) -> bool {
+        matches!(self.table.cells[c], Cell::Ordered { .. })
+    }
+
+    /// Lets the [ordered](TableCode::is_ordered) cell of aggregate `c` hold a value, of as many
+    /// words as it has, if this frame is the one. Uses `scratch`.
+    pub fn hold(&self, a: &mut Assembler, c: usize, slot: Reg, value: [Reg; 2], scratch: Reg) {
+        let Cell::Ordered { at, words, last } = self.table.cells[c] else { return };
+        let held = a.label("held");
+        if !last {
+            a.load(Size::DW, scratch, slot, offset(at)).jump_if(Cond::Ne, scratch, 0, held);
+        }
+        a.load(Size::DW, scratch, R10, self.places.arrival);
+        a.store(Size::DW, slot, offset(at), scratch);
+        for (word, value) in value.into_iter().enumerate().take(words) {
+            a.store(Size::DW, slot, offset(at + 1 + word), value);
+        }
+        a.bind(held);
+    }
+
     /// Updates the cell of aggregate `c` by `value`, for frames in which its condition holds and
     /// its argument has a value. Uses `value` and `scratch`; of a cell that
     /// [counts](TableCode::is_count) just `scratch`.
     pub fn update(&self, a: &mut Assembler, c: usize, slot: Reg, value: Reg, scratch: Reg) {
         match self.table.cells[c] {
             Cell::Frames => {}
+            Cell::Ordered { .. } => self.hold(a, c, slot, [value; 2], scratch),
             Cell::Count { at } => add_one(a, slot, at, scratch),
             Cell::Sum { at, seen } => {
                 combine(a, Alu::Add, slot, at, value, scratch);

@@ -136,6 +136,11 @@ impl Table {
         self.region_slots()
     }
 
+    /// Whether results of its aggregates depend on the order of frames.
+    pub fn is_ordered(&self) -> bool {
+        self.cells.iter().any(|cell| matches!(cell, Cell::Ordered { .. }))
+    }
+
     /// The layout of its keys.
     pub fn keys(&self) -> &KeyLayout {
         &self.keys

@@ -5,13 +5,18 @@ use super::layout::{FRAMES, KEY, Table};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a group's cell comes to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct CellValue {
     /// The count, the sum, the least or greatest value, or the bits; of `any` and `all` bit 0 if a
-    /// false value was seen, and bit 1 if a true one was. As a signed word, where it is no bits.
+    /// false value was seen, and bit 1 if a true one was; of `first` and `last` the value, of an
+    /// address its lower half. As a signed word, where it is no bits.
     pub word: u64,
     /// How many values it is of; 1 where only whether there was one is kept.
     pub values: u64,
+    /// Of `first` and `last` when the frame came, by the kernel's monotonic clock.
+    pub at: u64,
+    /// Of `first` and `last` of addresses the upper half.
+    pub high: u64,
 }
 
 /// Groups of a window. A key may come once for each CPU.
@@ -71,7 +76,12 @@ impl Cell {
                 ((below as u64).wrapping_add(slot[at]), u64::from(slot[at] > 0))
             }
             Cell::Truth { bit } => (flags >> bit & 3, u64::from(flags >> bit & 3 > 0)),
+            Cell::Ordered { at, words, .. } => {
+                let high = if words == 2 { slot[at + 1] } else { 0 };
+                let values = u64::from(slot[at] > 0);
+                return CellValue { word: slot[at + words], values, at: slot[at], high };
+            }
         };
-        CellValue { word, values }
+        CellValue { word, values, ..CellValue::default() }
     }
 }

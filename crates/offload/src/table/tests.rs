@@ -10,7 +10,7 @@ use weir_capture::ebpf::{
     Program, ProgramKind, SharedMemory, can_wait_for_programs, cpu_numbers, wait_for_programs,
 };
 use weir_ebpf::Reg::*;
-use weir_ebpf::{Assembler, Code, Cond, Reg, Size};
+use weir_ebpf::{Alu, Assembler, Code, Cond, Helper, Reg, Size};
 use weir_plan::limits::GROUPS_MAX;
 use weir_plan::physical::PipelineId;
 use weir_plan::{Agg, AggFunc, Expr, Summarize, Type, Value, Window};
@@ -95,6 +95,9 @@ struct Told {
     args: Vec<Option<i64>>,
 }
 
+/// Where on the stack of the test's program it is when a frame came.
+const ARRIVAL: i16 = -48;
+
 const COUNTED: u32 = 0;
 const FULL: u32 = 1;
 const ENDED: u32 = 2;
@@ -129,12 +132,14 @@ impl Kernel {
         a.mov(R0, 3).exit();
         a.bind(whole);
         TableCode::begin(&mut a, -8);
+        a.call(Helper::KTIME_GET_NS).store(Size::DW, R10, ARRIVAL, R0);
         let mut at = 0;
         let codes: Vec<TableCode<'_>> = tables
             .iter()
             .enumerate()
             .map(|(number, table)| {
-                let places = TablePlaces { cpu: -8, key: -200, slot: -16 - 8 * number as i16 };
+                let slot = -16 - 8 * number as i16;
+                let places = TablePlaces { cpu: -8, key: -200, slot, arrival: ARRIVAL };
                 let control = tables.len() as i32;
                 TableCode { table, map: number as i32, control, number, places }
             })
@@ -166,7 +171,13 @@ impl Kernel {
                 let at = at + 16 * c as i16;
                 optional(&mut a, at, |a| {
                     a.load(Size::DW, R0, R6, at + 8);
-                    code.update(a, c, R7, R0, R1);
+                    if matches!(shapes.aggs[c].1, Some(ValueShape::Address { .. })) {
+                        // The lower half of a test's address follows from the upper one.
+                        a.mov(R1, R0).alu(Alu::Xor, R1, -1);
+                        code.hold(a, c, R7, [R0, R1], R2);
+                    } else {
+                        code.update(a, c, R7, R0, R1);
+                    }
                 });
             }
         }
@@ -249,6 +260,13 @@ fn merged(groups: &TableGroups, shapes: &Shapes) -> BTreeMap<Vec<Option<u128>>, 
             if from.values == 0 {
                 continue;
             }
+            if matches!(func, AggFunc::First | AggFunc::Last) {
+                let is_later = from.at > into.at;
+                if into.values == 0 || is_later == (*func == AggFunc::Last) {
+                    *into = *from;
+                }
+                continue;
+            }
             let (a, b) = (into.word as i64, from.word as i64);
             let none = into.values == 0;
             into.word = match func {
@@ -277,6 +295,13 @@ fn check(groups: &TableGroups, shapes: &Shapes, model: &Model) {
                 AggFunc::Count if arg.is_none() => assert_eq!(cell.word, *frames),
                 AggFunc::Count => assert_eq!(cell.word, n, "{key:?}"),
                 _ if n == 0 => assert_eq!(cell.values, 0, "{func:?} {key:?}"),
+                AggFunc::First | AggFunc::Last => {
+                    let one = if *func == AggFunc::First { values.first() } else { values.last() };
+                    let is_address = matches!(arg, Some(ValueShape::Address { .. }));
+                    let got = if is_address { cell.high as i64 } else { signed };
+                    assert_eq!(Some(&got), one, "{func:?} {key:?}");
+                    assert_eq!(cell.high, if is_address { !cell.word } else { 0 });
+                }
                 AggFunc::Sum => {
                     assert_eq!(i128::from(signed), values.iter().map(|&v| i128::from(v)).sum());
                     assert!(cell.values > 0);
@@ -314,12 +339,17 @@ fn all_aggs() -> Vec<TestAgg> {
         (AggFunc::All, Some(TRUTH)),
         (AggFunc::BitOr, Some(OPTIONAL)),
         (AggFunc::BitOr, Some(WORD)),
+        (AggFunc::First, Some(OPTIONAL)),
+        (AggFunc::Last, Some(LONG)),
+        (AggFunc::First, Some(ADDRESS)),
+        (AggFunc::Last, Some(SOME_ADDRESS)),
     ]
 }
 
 fn value(shape: ValueShape) -> BoxedStrategy<Option<i64>> {
-    let ValueShape::Word { least, greatest, is_nullable } = shape else {
-        return Just(None).boxed();
+    let (least, greatest, is_nullable) = match shape {
+        ValueShape::Word { least, greatest, is_nullable } => (least, greatest, is_nullable),
+        ValueShape::Address { is_nullable } => (i64::MIN, i64::MAX, is_nullable),
     };
     let edges = [least, least + 1, greatest - 1, greatest, 0.clamp(least, greatest)];
     let value = prop_oneof![proptest::sample::select(edges.to_vec()), least..=greatest];
@@ -483,7 +513,7 @@ fn what_was_only_found_stays_free() {
         let groups = kernel.flip(0);
         assert_eq!((groups.groups, groups.frames), (1, b as u64), "only the first key counted");
         assert_eq!(groups.keys, [Some(1)]);
-        assert_eq!(groups.cells, [CellValue { word: 7, values: 1 }]);
+        assert_eq!(groups.cells, [CellValue { word: 7, values: 1, ..CellValue::default() }]);
     });
 }
 

@@ -65,7 +65,8 @@ fn kernel(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTab
     TableCode::begin(a, -8);
     let codes: Vec<_> = (0_usize..2)
         .map(|number| {
-            let places = TablePlaces { cpu: -8, key: -40, slot: -16 - 8 * number as i16 };
+            let slot = -16 - 8 * number as i16;
+            let places = TablePlaces { cpu: -8, key: -40, slot, arrival: -48 };
             let (map, control) = (1 + number as i32, 0);
             TableCode { table: &tables[number], map, control, number, places }
         })

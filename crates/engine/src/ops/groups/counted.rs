@@ -1,10 +1,10 @@
 //! Groups that the kernel made.
 
 use super::{Groups, Variant};
-use crate::agg::{Cells, StateKind};
+use crate::agg::{Cells, StateKind, write_words};
 use crate::expr::Class;
 use crate::kernel::{KernelCell, KernelGroups};
-use crate::key::{PACKED_WORDS_MAX, is_narrow};
+use crate::key::{KeyPart, PACKED_WORDS_MAX, Pool, is_narrow};
 use crate::table::{Keys, NO_ROW};
 use weir_packet::limits::BATCH;
 use weir_plan::{Agg, AggFunc};
@@ -62,12 +62,14 @@ impl Variant {
 
 /// Appends a cell with values as the state of its aggregate: see docs/partials.md. Of kinds that
 /// the kernel does not compute, nothing.
-fn write_state(
-    kind: StateKind,
-    agg: &Agg,
-    KernelCell { word, values }: KernelCell,
-    out: &mut Vec<u8>,
-) {
+fn write_state(kind: StateKind, agg: &Agg, cell: KernelCell, out: &mut Vec<u8>) {
+    let KernelCell { word, values, time, high } = cell;
+    if let (StateKind::First | StateKind::Last, Some(arg)) = (kind, &agg.arg) {
+        let raw = u128::from(high) << 64 | u128::from(word);
+        KeyPart::of(arg).present().write(Some(raw), &Pool::default(), out);
+        // It has no number: only of packets of one time would that matter.
+        return write_words(&[Class::Signed.ordered(time as u64), 0], out);
+    }
     let wide = i128::from(word as i64) as u128;
     let [low, high] = [wide as u64, (wide >> 64) as u64];
     let rank = || {
@@ -85,5 +87,5 @@ fn write_state(
         StateKind::LeastSeen => &[rank(), 1],
         _ => &[],
     };
-    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    write_words(words, out);
 }

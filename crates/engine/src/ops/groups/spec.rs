@@ -22,6 +22,8 @@ pub(crate) struct Spec {
     pub(super) functions: Functions,
     /// What groups and values are hashed with.
     pub(in crate::ops) hash_key: HashKey,
+    /// Whether `first` and `last` note times.
+    pub(super) by_time: bool,
     pub(in crate::ops) parts: Vec<KeyPart>,
     pub(in crate::ops) layouts: Vec<Layout>,
     /// The columns emitted.
@@ -50,6 +52,7 @@ impl Spec {
             results,
             functions: with.functions.clone(),
             hash_key: with.hash_key,
+            by_time: with.by_time,
             layouts: [Some(narrow), wide].into_iter().flatten().collect(),
             parts,
             schema,

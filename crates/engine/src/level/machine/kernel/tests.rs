@@ -76,17 +76,25 @@ fn aggs() -> Vec<Agg> {
         agg(AggFunc::BitOr, port()),
         agg(AggFunc::Rate(1_000_000_000), Some(field("len"))),
         agg(AggFunc::Completeness, None),
+        agg(AggFunc::First, port()),
+        agg(AggFunc::Last, Some(field("len"))),
+        agg(AggFunc::First, Some(field("tcp.syn"))),
+        agg(AggFunc::Last, Some(field("ts"))),
+        agg(AggFunc::Last, Some(field("ip.src"))),
     ]
 }
 
 /// The cells of one frame.
 fn cells(told: &Told) -> Vec<KernelCell> {
-    let some = |word: i64| KernelCell { word: word as u64, values: 1 };
-    let none = KernelCell { word: 0, values: 0 };
+    let some = |word: i64| KernelCell { word: word as u64, values: 1, ..KernelCell::default() };
+    let none = KernelCell::default();
     let port = told.port.filter(|_| told.syn.is_some()).map_or(none, |port| some(port.into()));
     let syn = told.syn.map_or(none, |syn| some(1 << i64::from(syn)));
-    let count = KernelCell { word: port.values, values: port.values };
+    let count = KernelCell { word: port.values, ..port };
     let len = told.len();
+    let at = |cell: KernelCell| KernelCell { time: told.ts, ..cell };
+    let truth = told.syn.map_or(none, |syn| some(syn.into()));
+    let (high, low) = ((told.ip() >> 64) as u64, told.ip() as u64);
     vec![
         some(1),
         count,
@@ -103,6 +111,11 @@ fn cells(told: &Told) -> Vec<KernelCell> {
         port,
         some(len),
         some(1),
+        at(port),
+        at(some(len)),
+        at(truth),
+        at(some(told.ts)),
+        KernelCell { high, ..at(some(low as i64)) },
     ]
 }
 
@@ -156,6 +169,10 @@ impl KernelFeed for Fake {
 
     fn finished_before(&self, time: i64) -> u64 {
         self.finished.partition_point(|ts| *ts < time) as u64
+    }
+
+    fn orders_by_time(&self) -> bool {
+        true
     }
 
     fn hand_up(&self, _: bool) {
