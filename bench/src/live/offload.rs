@@ -61,10 +61,19 @@ const METER: &str = "packets | summarize packets = count(), bytes = sum(len), fi
 /// The same with a count alone, by few keys.
 const COUNT: &str = "packets | where udp | summarize n = count() by ip.src every 1s";
 
+/// What is asked of frames.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// The text of a query.
+    Text(&'static str),
+    /// A query of the library, of TCP segments.
+    Library(&'static str),
+}
+
 /// A query over frames, beside itself without offload.
 struct OffloadCase {
     name: &'static str,
-    query: &'static str,
+    query: Asked,
     bytes: u32,
     flows: u32,
     /// How frames are captured without offload, and with it.
@@ -80,14 +89,24 @@ const fn case(
     captures: [&'static str; 2],
     aim: f64,
 ) -> OffloadCase {
-    OffloadCase { name, query, bytes, flows, captures, aim }
+    OffloadCase { name, query: Asked::Text(query), bytes, flows, captures, aim }
+}
+
+/// An application of the papers about offloading to a card, whose aim is 1.4 times the rate.
+const fn application(
+    name: &'static str,
+    query: &'static str,
+    captures: [&'static str; 2],
+) -> OffloadCase {
+    let (bytes, flows) = (60, 10_000);
+    OffloadCase { name, query: Asked::Library(query), bytes, flows, captures, aim: 1.0 / 1.4 }
 }
 
 const XDP: [&str; 2] = ["xdp", "xdp"];
 const PACKET: [&str; 2] = ["packet", "packet"];
 
 /// The cases, with aims that were set beforehand.
-const CASES: [OffloadCase; 8] = [
+const CASES: [OffloadCase; 14] = [
     case("where, 10 % kept, XDP", TENTH, (1500, 1000), XDP, 0.5),
     case("where, 10 % kept, XDP", TENTH, (60, 1000), XDP, 1.0),
     case("where, 10 % kept, socket filter", TENTH, (60, 1000), PACKET, 1.0),
@@ -96,6 +115,12 @@ const CASES: [OffloadCase; 8] = [
     case("flow meter, XDP", METER, (60, 10_000), XDP, 0.5),
     case("flow meter, socket filter", METER, (60, 10_000), PACKET, 0.5),
     case("count by source, tcx beside AF_PACKET", COUNT, (60, 10_000), ["packet", "tcx"], 0.7),
+    application("application: flow meter, AF_XDP", "flow_meter", XDP),
+    application("application: TRW, AF_XDP", "trw", XDP),
+    application("application: SYN flood, AF_XDP", "syn_flood", XDP),
+    application("application: flow meter, AF_PACKET", "flow_meter", PACKET),
+    application("application: TRW, AF_PACKET", "trw", PACKET),
+    application("application: SYN flood, AF_PACKET", "syn_flood", PACKET),
 ];
 
 /// Processor time per frame, in nanoseconds.
@@ -168,7 +193,7 @@ fn markdown(
         // Writing to a string does not fail.
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} | {median:.2} ({low:.2}–{high:.2}) | {}: {reached} |",
+            "| {} | {} | {} | {} | {} | {} | {median:.2} ({low:.2}–{high:.2}) | {:.2}: {reached} |",
             case.name,
             case.bytes,
             part(0, |c| c.weir),
@@ -223,7 +248,11 @@ impl OffloadRun<'_> {
     fn start(&self, way: usize) -> Result<Child> {
         let mut command = Command::new("taskset");
         command.args(["-c", &self.options.pin[1].to_string()]).arg(self.weir);
-        command.args(["run", "-j", "1", "-e", self.case.query, "-i", RECEIVER, "-o", "csv"]);
+        command.args(["run", "-j", "1", "-i", RECEIVER, "-o", "json"]);
+        match self.case.query {
+            Asked::Text(text) => command.args(["-e", text]),
+            Asked::Library(name) => command.arg(name),
+        };
         command.args(["-Q", "in", "--capture", self.case.captures[way]]);
         if self.can_offload {
             command.args(["--offload", if way == 1 { "require" } else { "off" }]);
@@ -288,6 +317,9 @@ impl OffloadRun<'_> {
         command.args(["--flows", &self.case.flows.to_string(), "--frames", "2147483647"]);
         command.args(["--ms", &ms.to_string(), "--cpu", &self.options.pin[0].to_string()]);
         command.args(["--rate", &self.options.rate.to_string()]);
+        if matches!(self.case.query, Asked::Library(_)) {
+            command.arg("--tcp");
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(command)
     }
