@@ -2,7 +2,9 @@
 //! run never waits.
 
 use crate::history::{FeedOutput, History, Unseen};
-use crate::limits::{KEPT_PER_SECOND, LEAVING, STREAM_BYTES_MAX, STREAMS_MAX};
+use crate::limits::{
+    KEPT_PER_SECOND, LEAVING, STREAM_BYTES_MAX, STREAM_PACES, STREAMS_BYTES_PER_SECOND, STREAMS_MAX,
+};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,6 +61,17 @@ struct KeptRows {
     closed: bool,
 }
 
+/// Which clients rows are written for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShownTo {
+    /// None: nobody has room for them.
+    Nobody,
+    /// Those that follow the program now.
+    Streams,
+    /// Those that follow it now, and those that ask later for rows that are kept.
+    All,
+}
+
 /// The rows that wait for a client.
 struct ClientBuffer {
     program: String,
@@ -72,6 +85,8 @@ struct Waiting {
     bytes: usize,
     /// The client waits for more.
     idle: bool,
+    /// Since when the client takes what it got.
+    taking_since: Option<Instant>,
     /// Rows that found no room since the last that did.
     lost: u64,
     ended: bool,
@@ -110,11 +125,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl RowFeed {
     /// A feed that keeps rows.
-    pub fn keeping(keeping: Keeping) -> RowFeed {
+    pub fn that_keeps(keeping: Keeping) -> RowFeed {
         RowFeed(Arc::new(Shared { keeping, ..Shared::default() }))
     }
 
-    /// These outputs are there from now on. Clients of other programs get no more rows.
+    /// These outputs are there from now on. Clients of programs that are neither among them nor
+    /// expected get no more rows.
     pub fn open(&self, outputs: &[FeedOutput]) {
         if self.0.keeping != Keeping::Nothing {
             let mut kept = lock(&self.0.kept);
@@ -123,24 +139,60 @@ impl RowFeed {
             kept.rates.clear();
             self.notify(kept);
         }
-        self.run(outputs.iter().map(|output| output.program.clone()).collect());
+        let state = lock(&self.0.state);
+        let is_left = |client: &&Arc<ClientBuffer>| {
+            let is_of = |output: &FeedOutput| output.program == client.program;
+            !outputs.iter().any(is_of) && !state.programs.contains(&client.program)
+        };
+        state.clients.iter().filter(is_left).for_each(|client| client.end());
     }
 
-    fn run(&self, programs: Vec<String>) {
+    /// Rows of these programs are about to come: clients may ask for them already. Those of other
+    /// programs still get the rows that are on their way.
+    pub fn expect(&self, programs: &[String]) {
+        lock(&self.0.state).programs = programs.to_vec();
+    }
+
+    /// No program has rows any more.
+    fn end_streams(&self) {
         let mut state = lock(&self.0.state);
-        state.clients.iter().filter(|c| !programs.contains(&c.program)).for_each(|c| c.end());
-        state.programs = programs;
+        state.clients.iter().for_each(|client| client.end());
+        state.programs.clear();
     }
 
-    /// Whether somebody wants the rows of a program.
-    pub fn is_wanted(&self, program: &str) -> bool {
-        self.0.streams.load(Ordering::Relaxed) > 0
-            && lock(&self.0.state).clients.iter().any(|c| c.program == program)
+    /// Which clients so many rows of a program are to be written for. The run asks before it copies
+    /// them: rows that nobody has room for cost it no more than being counted.
+    pub fn shown_to(&self, program: &str, rows: u64) -> ShownTo {
+        if self.has_room(program, rows) {
+            return ShownTo::All;
+        }
+        if self.0.streams.load(Ordering::Relaxed) == 0 {
+            return ShownTo::Nobody;
+        }
+        let state = lock(&self.0.state);
+        let clients = || state.clients.iter().filter(|c| c.program == program);
+        if clients().any(|client| client.has_room()) {
+            return ShownTo::Streams;
+        }
+        let lost = clients().map(|client| client.lose(rows)).sum();
+        self.0.lost.fetch_add(lost, Ordering::Relaxed);
+        ShownTo::Nobody
+    }
+
+    /// Counts rows that were to be shown, and found no room on their way.
+    pub fn leave_out(&self, program: &str, rows: u64, to: ShownTo) {
+        if to == ShownTo::All {
+            lock(&self.0.kept).history.skip(program, rows);
+        }
+        let state = lock(&self.0.state);
+        let clients = state.clients.iter().filter(|c| c.program == program);
+        let lost = clients.map(|client| client.lose(rows)).sum();
+        self.0.lost.fetch_add(lost, Ordering::Relaxed);
     }
 
     /// Whether rows of a program are to be kept; if some can't be, they are counted.
     #[expect(clippy::disallowed_methods, reason = "a limit per second")]
-    pub fn has_room(&self, program: &str, rows: u64) -> bool {
+    fn has_room(&self, program: &str, rows: u64) -> bool {
         match self.0.keeping {
             Keeping::Nothing => return false,
             Keeping::Latest => return true,
@@ -165,11 +217,22 @@ impl RowFeed {
         false
     }
 
-    /// Keeps rows of a program, a line each.
-    pub fn keep(&self, program: &str, lines: &[u8]) {
-        let mut kept = lock(&self.0.kept);
-        kept.history.add(program, lines);
-        self.notify(kept);
+    /// Hands out a block of so many rows of a program, a line each. All who get it share it.
+    pub fn show(&self, program: &str, block: &Arc<[u8]>, rows: u64, to: ShownTo) {
+        if to == ShownTo::All {
+            let mut kept = lock(&self.0.kept);
+            kept.history.add(program, block, rows);
+            self.notify(kept);
+        }
+        if self.0.streams.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let clients: Vec<_> = {
+            let state = lock(&self.0.state);
+            state.clients.iter().filter(|c| c.program == program).cloned().collect()
+        };
+        let lost = clients.iter().map(|client| client.give(block, rows)).sum();
+        self.0.lost.fetch_add(lost, Ordering::Relaxed);
     }
 
     fn notify(&self, mut kept: MutexGuard<'_, KeptRows>) {
@@ -186,9 +249,9 @@ impl RowFeed {
         (before < STREAMS_MAX).then_some(follower)
     }
 
-    /// Whether rows are kept.
-    pub(crate) fn keeps(&self) -> bool {
-        self.0.keeping != Keeping::Nothing
+    /// Which rows are kept.
+    pub fn keeping(&self) -> Keeping {
+        self.0.keeping
     }
 
     /// The rows of programs that a client has not seen, by its cursors, which are moved; waits at
@@ -224,25 +287,7 @@ impl RowFeed {
     /// The input has ended. Packets may be read again; then rows begin anew.
     pub fn rest(&self) {
         lock(&self.0.kept).anew = true;
-        self.run(Vec::new());
-    }
-
-    /// Hands out rows of a program, a line each.
-    pub fn publish(&self, program: &str, lines: &[u8]) {
-        let clients: Vec<_> = {
-            let state = lock(&self.0.state);
-            state.clients.iter().filter(|c| c.program == program).cloned().collect()
-        };
-        let rows = rows(lines).count() as u64;
-        if clients.is_empty() || rows == 0 {
-            return;
-        }
-        // One copy for all, however many there are: the run waits for this.
-        let block = Arc::from(lines);
-        for client in clients {
-            let lost = client.give(&block, rows);
-            self.0.lost.fetch_add(lost, Ordering::Relaxed);
-        }
+        self.end_streams();
     }
 
     /// How many clients get rows.
@@ -255,14 +300,22 @@ impl RowFeed {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    /// Ends all streams, as the run ends. Clients have a moment to take the rows that wait.
+    /// Counts rows that no client was shown, whichever they were of.
+    pub fn count_lost(&self, rows: u64) {
+        self.0.lost.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Ends all streams, as the run ends. Clients have a moment to take the rows that wait, unless
+    /// they have taken nothing for as long already.
+    #[expect(clippy::disallowed_methods, reason = "how long a client has taken nothing")]
     pub fn close(&self) {
         let mut kept = lock(&self.0.kept);
         kept.closed = true;
         self.notify(kept);
-        self.run(Vec::new());
+        self.end_streams();
+        let now = Instant::now();
         let state = lock(&self.0.state);
-        let stay = |state: &mut FeedState| !state.clients.is_empty();
+        let stay = |state: &mut FeedState| state.clients.iter().any(|c| !c.is_stuck(now));
         drop(self.0.left.wait_timeout_while(state, LEAVING, stay));
     }
 
@@ -287,6 +340,26 @@ impl RowFeed {
 }
 
 impl ClientBuffer {
+    /// Whether rows find room, as far as is known before they are written.
+    fn has_room(&self) -> bool {
+        let waiting = lock(&self.waiting);
+        waiting.lost == 0 && waiting.bytes < STREAM_BYTES_MAX
+    }
+
+    /// Counts rows that found no room; gives their number.
+    fn lose(&self, rows: u64) -> u64 {
+        let mut waiting = lock(&self.waiting);
+        waiting.lost += rows;
+        self.wake(waiting);
+        rows
+    }
+
+    /// Whether the client has taken nothing for so long that the end of a run does not wait for it.
+    fn is_stuck(&self, now: Instant) -> bool {
+        let since = lock(&self.waiting).taking_since;
+        since.is_some_and(|since| now.saturating_duration_since(since) > LEAVING)
+    }
+
     /// Adds a block of rows if there is room for all of it; says how many found none. A client
     /// that has nothing takes a block of any size.
     fn give(&self, block: &Arc<[u8]>, rows: u64) -> u64 {
@@ -304,9 +377,9 @@ impl ClientBuffer {
     }
 
     fn end(&self) {
-        let mut waiting = lock(&self.waiting);
-        waiting.ended = true;
-        self.wake(waiting);
+        lock(&self.waiting).ended = true;
+        // It may rest, too.
+        self.came.notify_one();
     }
 
     /// Wakes the client if it waits: each time is a call of the system.
@@ -327,6 +400,7 @@ pub(crate) struct RowStream {
 
 impl RowStream {
     /// Waits at most this long for what comes next.
+    #[expect(clippy::disallowed_methods, reason = "how long a client takes nothing")]
     pub(crate) fn next(&self, patience: Duration) -> RowEvent {
         let waiting = lock(&self.client.waiting);
         let idle = |w: &mut Waiting| {
@@ -338,6 +412,7 @@ impl RowStream {
         waiting.idle = false;
         if !waiting.blocks.is_empty() {
             waiting.bytes = 0;
+            waiting.taking_since = Some(Instant::now());
             return RowEvent::Rows(std::mem::take(&mut waiting.blocks));
         }
         match (std::mem::take(&mut waiting.lost), waiting.ended) {
@@ -345,6 +420,18 @@ impl RowStream {
             (0, false) => RowEvent::Quiet,
             (lost, _) => RowEvent::Lost(lost),
         }
+    }
+
+    /// Leaves the client alone after it took so many bytes, but for the end: all clients together
+    /// get [`STREAMS_BYTES_PER_SECOND`], and each gets what comes meanwhile in one go.
+    pub(crate) fn rest(&self, bytes: usize) {
+        let share = STREAMS_BYTES_PER_SECOND / self.feed.streams().max(1) as f64;
+        let pause = Duration::from_secs_f64(bytes as f64 / share);
+        let mut waiting = lock(&self.client.waiting);
+        waiting.taking_since = None;
+        let goes_on = |waiting: &mut Waiting| !waiting.ended;
+        let pause = pause.clamp(*STREAM_PACES.start(), *STREAM_PACES.end());
+        drop(self.client.came.wait_timeout_while(waiting, pause, goes_on));
     }
 }
 
@@ -372,30 +459,39 @@ mod tests {
 
     const NOW: Duration = Duration::ZERO;
 
+    fn show(feed: &RowFeed, program: &str, lines: &[u8], to: ShownTo) {
+        feed.show(program, &Arc::from(lines), rows(lines).count() as u64, to);
+    }
+
+    fn publish(feed: &RowFeed, program: &str, lines: &[u8]) {
+        show(feed, program, lines, ShownTo::Streams);
+    }
+
     fn open(feed: &RowFeed, programs: &[&str]) {
         let output = |name: &&str| FeedOutput {
             program: (*name).to_owned(),
             output: (*name).to_owned(),
             columns: Vec::new(),
         };
+        feed.expect(&programs.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
         feed.open(&programs.iter().map(output).collect::<Vec<_>>());
     }
 
     #[test]
     fn kept_rows_come_by_cursors() {
-        let feed = RowFeed::keeping(Keeping::Some);
+        let feed = RowFeed::that_keeps(Keeping::Some);
         open(&feed, &["a", "b"]);
         let mut cursors = vec![("a".to_owned(), None), ("none".to_owned(), None)];
         assert_eq!(feed.unseen(&mut cursors, NOW).expect("goes on").len(), 1);
-        assert!(feed.has_room("a", 1));
-        feed.keep("a", b"{1}\n");
+        assert_eq!(feed.shown_to("a", 1), ShownTo::All);
+        show(&feed, "a", b"{1}\n", ShownTo::All);
         let more = feed.unseen(&mut cursors, NOW).expect("goes on");
-        assert_eq!((more.len(), more[0].1.lines.len()), (1, 1));
+        assert_eq!((more.len(), more[0].1.blocks.len()), (1, 1));
         assert_eq!(feed.unseen(&mut cursors, NOW).expect("goes on").len(), 0);
         // Beyond so many in a second, rows are counted only.
-        assert!(!feed.has_room("a", KEPT_PER_SECOND));
+        assert_eq!(feed.shown_to("a", KEPT_PER_SECOND), ShownTo::Nobody);
         let more = feed.unseen(&mut cursors, NOW).expect("goes on");
-        assert_eq!((more[0].1.lines.len(), more[0].1.skipped), (0, KEPT_PER_SECOND));
+        assert_eq!((more[0].1.blocks.len(), more[0].1.skipped), (0, KEPT_PER_SECOND));
         // The input is read again.
         feed.rest();
         open(&feed, &["a"]);
@@ -403,7 +499,7 @@ mod tests {
         assert!(more[0].1.outputs.is_some());
         feed.close();
         assert_eq!(feed.unseen(&mut cursors, NOW), None);
-        assert!(!RowFeed::default().has_room("a", 1));
+        assert_eq!(RowFeed::default().shown_to("a", 1), ShownTo::Nobody);
         let all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.follow().expect("room")).collect();
         assert!(feed.follow().is_none());
         drop(all);
@@ -419,13 +515,14 @@ mod tests {
         let feed = RowFeed::default();
         assert_eq!(feed.subscribe("a").err(), Some(NoRows::Unknown));
         open(&feed, &["a", "b"]);
-        assert!(!feed.is_wanted("a"));
+        assert_eq!(feed.shown_to("a", 1), ShownTo::Nobody);
         let (a, b) = (feed.subscribe("a").expect("runs"), feed.subscribe("b").expect("runs"));
-        assert!(feed.is_wanted("a") && !feed.is_wanted("c"));
-        feed.publish("a", b"{1}\n{2}\n");
+        assert_eq!(feed.shown_to("a", 1), ShownTo::Streams);
+        assert_eq!((feed.shown_to("c", 1), feed.lost()), (ShownTo::Nobody, 0));
+        publish(&feed, "a", b"{1}\n{2}\n");
         assert_eq!(a.next(NOW), blocks(&["{1}\n{2}\n"]));
         assert_eq!((a.next(NOW), b.next(NOW)), (RowEvent::Quiet, RowEvent::Quiet));
-        feed.publish("b", b"{3}\n");
+        publish(&feed, "b", b"{3}\n");
         open(&feed, &["a"]);
         assert_eq!(b.next(NOW), blocks(&["{3}\n"]));
         assert_eq!((a.next(NOW), b.next(NOW)), (RowEvent::Quiet, RowEvent::End));
@@ -436,30 +533,75 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_ends_hands_out_what_is_on_its_way() {
+        let feed = RowFeed::default();
+        open(&feed, &["a", "b"]);
+        let a = feed.subscribe("a").expect("runs");
+        feed.expect(&["b".to_owned(), "c".to_owned()]);
+        assert_eq!(feed.subscribe("a").err(), Some(NoRows::Unknown));
+        let c = feed.subscribe("c").expect("it is about to come");
+        publish(&feed, "a", b"{1}\n");
+        // An earlier change that took longer does not end it.
+        feed.open(&[]);
+        assert_eq!((a.next(NOW), a.next(NOW)), (blocks(&["{1}\n"]), RowEvent::End));
+        assert_eq!(c.next(NOW), RowEvent::Quiet);
+    }
+
+    #[test]
+    fn who_has_no_room_costs_no_writing() {
+        let feed = RowFeed::default();
+        open(&feed, &["a"]);
+        let client = feed.subscribe("a").expect("runs");
+        publish(&feed, "a", &[vec![b'x'; STREAM_BYTES_MAX], vec![b'\n']].concat());
+        assert_eq!((feed.shown_to("a", 7), feed.lost()), (ShownTo::Nobody, 7));
+        feed.leave_out("a", 2, ShownTo::Streams);
+        assert!(matches!(client.next(NOW), RowEvent::Rows(_)));
+        assert_eq!((client.next(NOW), feed.lost()), (RowEvent::Lost(9), 9));
+        assert_eq!(feed.shown_to("a", 1), ShownTo::Streams);
+    }
+
+    #[test]
+    fn the_end_comes_during_a_rest_and_waits_for_no_client_that_is_stuck() {
+        let feed = RowFeed::default();
+        open(&feed, &["a"]);
+        let client = feed.subscribe("a").expect("runs");
+        publish(&feed, "a", b"{}\n");
+        assert!(matches!(client.next(NOW), RowEvent::Rows(_)));
+        let since = lock(&client.client.waiting).taking_since.expect("it takes a row");
+        let stuck = |after| client.client.is_stuck(since + after);
+        assert!(stuck(LEAVING * 2) && !stuck(LEAVING / 2));
+        std::thread::scope(|scope| {
+            let rests = scope.spawn(|| client.rest(usize::MAX));
+            feed.end_streams();
+            rests.join().expect("no panic");
+        });
+        assert!(!stuck(LEAVING * 2));
+        assert_eq!(client.next(NOW), RowEvent::End);
+    }
+
+    #[test]
     fn who_does_not_read_loses_rows_and_is_told() {
         let feed = RowFeed::default();
         open(&feed, &["a"]);
         let client = feed.subscribe("a").expect("runs");
         let line = [vec![b'x'; STREAM_BYTES_MAX / 2 - 1], vec![b'\n']].concat();
-        (0..5).for_each(|_| feed.publish("a", &line));
-        feed.publish("a", b"{}\n");
+        (0..5).for_each(|_| publish(&feed, "a", &line));
+        publish(&feed, "a", b"{}\n");
         assert_eq!(feed.lost(), 4);
         let RowEvent::Rows(taken) = client.next(NOW) else { panic!("no rows") };
         assert_eq!(taken.len(), 2);
         // The next row comes after the report of the loss, never before.
-        feed.publish("a", b"{}\n");
+        publish(&feed, "a", b"{}\n");
         assert_eq!(client.next(NOW), RowEvent::Lost(5));
-        feed.publish("a", b"{}\n");
+        publish(&feed, "a", b"{}\n");
         assert_eq!(client.next(NOW), blocks(&["{}\n"]));
         // A block goes as a whole, or not at all; who has nothing takes one of any size.
         let all = b"{}\n".repeat(STREAM_BYTES_MAX / 2);
-        (0..2).for_each(|_| feed.publish("a", &all));
+        (0..2).for_each(|_| publish(&feed, "a", &all));
         let RowEvent::Rows(taken) = client.next(NOW) else { panic!("no rows") };
         assert_eq!((taken.len(), taken[0].len()), (1, all.len()));
         let rows = STREAM_BYTES_MAX as u64 / 2;
         assert_eq!((client.next(NOW), client.next(NOW)), (RowEvent::Lost(rows), RowEvent::Quiet));
-        feed.publish("a", b"");
-        assert_eq!(client.next(NOW), RowEvent::Quiet);
         assert_eq!(feed.lost(), 5 + rows);
     }
 

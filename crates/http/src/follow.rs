@@ -2,7 +2,7 @@
 //! was before they came.
 
 use crate::api::error;
-use crate::feed::RowFeed;
+use crate::feed::{Keeping, RowFeed, rows};
 use crate::history::{FeedOutput, Unseen};
 use crate::limits::{
     FOLLOW_PACE, FOLLOWED_MAX, LOOK, LOOKS_PER_SIGN, STREAM_PATIENCE, STREAMS_MAX,
@@ -34,7 +34,7 @@ pub(crate) fn send_kept(
     to: &mut dyn Taker,
 ) -> io::Result<()> {
     let refuse = |status, reason: &str, to: &mut dyn Taker| error(status, reason, "").write(to);
-    if !feed.keeps() {
+    if feed.keeping() == Keeping::Nothing {
         let reason = "this run keeps no rows: it has no page (weir serve)";
         return refuse(Status::NotFound, reason, to);
     }
@@ -77,7 +77,7 @@ pub(crate) fn send_kept(
 
 /// Writes an event for rows of a program.
 fn write(program: &str, unseen: &Unseen, to: &mut (impl Write + ?Sized)) -> io::Result<()> {
-    let Unseen { outputs, skipped, lines, next } = unseen;
+    let Unseen { outputs, skipped, blocks, next } = unseen;
     let outputs = outputs.as_ref().map(|all| all.iter().map(described).collect::<Vec<_>>());
     let mut head = json!({ "program": program, "next": next, "skipped": skipped });
     if let Some(outputs) = outputs {
@@ -86,7 +86,7 @@ fn write(program: &str, unseen: &Unseen, to: &mut (impl Write + ?Sized)) -> io::
     let head = head.to_string();
     let open = head.strip_suffix('}').unwrap_or(&head);
     write!(to, "event: rows\ndata: {open},\"rows\":[")?;
-    for (i, line) in lines.iter().enumerate() {
+    for (i, line) in blocks.iter().flat_map(|block| rows(block)).enumerate() {
         to.write_all(if i > 0 { b"," } else { b"" })?;
         to.write_all(line)?;
     }
@@ -121,8 +121,8 @@ mod tests {
             output: "a".to_owned(),
             columns: vec![("n\"".to_owned(), "int".to_owned())],
         }]);
-        let lines = vec![(*b"{\"n\":1}").into(), (*b"{\"n\":2}").into()];
-        let unseen = Unseen { outputs, skipped: 3, lines, next: 5 };
+        let blocks = vec![(*b"{\"n\":1}\n{\"n\":2}\n").into()];
+        let unseen = Unseen { outputs, skipped: 3, blocks, next: 5 };
         let mut out = Vec::new();
         write("a", &unseen, &mut out).expect("in memory");
         let text = String::from_utf8(out).expect("text");

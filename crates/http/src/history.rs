@@ -29,13 +29,21 @@ pub(crate) struct History {
 #[derive(Default)]
 struct Kept {
     outputs: Vec<FeedOutput>,
-    /// Lines of JSON, and their numbers.
-    lines: VecDeque<(u64, Arc<[u8]>)>,
+    blocks: VecDeque<KeptBlock>,
     bytes: usize,
     /// The number of the first row since the program began, ...
     begin: u64,
     /// ... and that of the row that comes next.
     next: u64,
+}
+
+/// Rows that came together.
+struct KeptBlock {
+    /// The number of the first.
+    first: u64,
+    rows: u64,
+    /// A line of JSON for each.
+    lines: Arc<[u8]>,
 }
 
 /// Rows of a program that a client has not seen.
@@ -45,8 +53,8 @@ pub(crate) struct Unseen {
     pub(crate) outputs: Option<Vec<FeedOutput>>,
     /// Rows between these and those that it has seen, which are not kept.
     pub(crate) skipped: u64,
-    /// Lines of JSON.
-    pub(crate) lines: Vec<Arc<[u8]>>,
+    /// Blocks of lines of JSON.
+    pub(crate) blocks: Vec<Arc<[u8]>>,
     /// The number of the row after these.
     pub(crate) next: u64,
 }
@@ -71,16 +79,15 @@ impl History {
         self.bytes = self.programs.values().map(|kept| kept.bytes).sum();
     }
 
-    /// Adds rows of a program, and lets go of the oldest beyond the bounds.
-    pub(crate) fn add(&mut self, program: &str, lines: &[u8]) {
+    /// Adds a block of so many rows of a program, and lets go of the oldest beyond the bounds.
+    pub(crate) fn add(&mut self, program: &str, lines: &Arc<[u8]>, rows: u64) {
         let Some(kept) = self.programs.get_mut(program) else { return };
-        for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            kept.lines.push_back((kept.next, line.into()));
-            kept.next += 1;
-            (kept.bytes, self.bytes) = (kept.bytes + line.len(), self.bytes + line.len());
-            while kept.bytes > PROGRAM_HISTORY_MAX {
-                self.bytes -= kept.forget();
-            }
+        let block = KeptBlock { first: kept.next, rows, lines: Arc::clone(lines) };
+        kept.blocks.push_back(block);
+        kept.next += rows;
+        (kept.bytes, self.bytes) = (kept.bytes + lines.len(), self.bytes + lines.len());
+        while kept.bytes > PROGRAM_HISTORY_MAX {
+            self.bytes -= kept.forget();
         }
         while self.bytes > HISTORY_BYTES_MAX {
             let largest = self.programs.values_mut().max_by_key(|kept| kept.bytes);
@@ -104,26 +111,41 @@ impl History {
         if known == Some(kept.next) {
             return None;
         }
-        let at = kept.lines.partition_point(|(number, _)| *number < from);
-        let (mut bytes, mut lines, mut next) = (0, Vec::new(), kept.next);
-        for (number, line) in kept.lines.range(at..) {
+        let at = kept.blocks.partition_point(|block| block.first + block.rows <= from);
+        let (mut bytes, mut rows, mut blocks, mut next) = (0, 0, Vec::new(), kept.next);
+        for block in kept.blocks.range(at..) {
             if bytes > HISTORY_PART_MAX {
-                next = *number;
+                next = block.first;
                 break;
             }
-            bytes += line.len();
-            lines.push(Arc::clone(line));
+            let (unseen, lines) = block.from(from);
+            bytes += lines.len();
+            rows += unseen;
+            blocks.push(lines);
         }
-        let skipped = (next - from).saturating_sub(lines.len() as u64);
+        let skipped = (next - from).saturating_sub(rows);
         let outputs = known.is_none().then(|| kept.outputs.clone());
-        Some(Unseen { outputs, skipped, lines, next })
+        Some(Unseen { outputs, skipped, blocks, next })
+    }
+}
+
+impl KeptBlock {
+    /// Its rows from a number on: how many, and their lines.
+    fn from(&self, number: u64) -> (u64, Arc<[u8]>) {
+        let seen = number.saturating_sub(self.first);
+        if seen == 0 {
+            return (self.rows, Arc::clone(&self.lines));
+        }
+        // Clients are given numbers at the beginning of blocks; others may make up their own.
+        let unseen = self.lines.split_inclusive(|b| *b == b'\n').skip(seen as usize);
+        (self.rows - seen, unseen.flatten().copied().collect())
     }
 }
 
 impl Kept {
-    /// Lets go of the oldest row; gives its bytes.
+    /// Lets go of the oldest rows that came together; gives their bytes.
     fn forget(&mut self) -> usize {
-        let bytes = self.lines.pop_front().map_or(0, |(_, line)| line.len());
+        let bytes = self.blocks.pop_front().map_or(0, |block| block.lines.len());
         self.bytes -= bytes;
         bytes
     }
@@ -145,26 +167,34 @@ mod tests {
     }
 
     fn texts(unseen: &Unseen) -> Vec<&str> {
-        unseen.lines.iter().map(|line| std::str::from_utf8(line).expect("text")).collect()
+        let lines = unseen.blocks.iter().flat_map(|block| crate::feed::rows(block));
+        lines.map(|line| std::str::from_utf8(line).expect("text")).collect()
+    }
+
+    fn add(history: &mut History, program: &str, lines: &[u8]) {
+        history.add(program, &Arc::from(lines), crate::feed::rows(lines).count() as u64);
     }
 
     #[test]
     fn clients_that_come_later_see_the_same_rows() {
         let mut history = history();
-        history.add("a", b"{1}\n{2}\n");
-        history.add("none", b"{3}\n");
+        add(&mut history, "a", b"{1}\n{2}\n");
+        add(&mut history, "none", b"{3}\n");
         let first = history.since("a", None).expect("rows");
         assert_eq!((texts(&first), first.skipped, first.next), (vec!["{1}", "{2}"], 0, 2));
         assert_eq!(first.outputs, Some(vec![output("a", "n")]));
         assert_eq!(history.since("a", Some(2)), None);
-        history.add("a", b"{4}\n");
+        add(&mut history, "a", b"{4}\n");
         let more = history.since("a", Some(2)).expect("a row");
         assert_eq!((texts(&more), more.outputs.is_none(), more.next), (vec!["{4}"], true, 3));
         // It is told of outputs without rows, too, and once.
         let empty = history.since("b", None).expect("outputs");
-        assert!(empty.outputs.is_some() && empty.lines.is_empty());
+        assert!(empty.outputs.is_some() && empty.blocks.is_empty());
         assert_eq!(history.since("b", Some(empty.next)), None);
         assert_eq!(history.since("none", None), None);
+        // A number within rows that came together.
+        let second = history.since("a", Some(1)).expect("a row");
+        assert_eq!((texts(&second), second.skipped, second.next), (vec!["{2}", "{4}"], 0, 3));
         // A number of another run.
         assert!(history.since("a", Some(77)).expect("all").outputs.is_some());
     }
@@ -172,19 +202,19 @@ mod tests {
     #[test]
     fn rows_beyond_the_bounds_are_counted() {
         let mut history = history();
-        let line = [vec![b'x'; PROGRAM_HISTORY_MAX / 2], vec![b'\n']].concat();
-        (0..5).for_each(|_| history.add("a", &line));
+        let line = [vec![b'x'; PROGRAM_HISTORY_MAX / 2 - 1], vec![b'\n']].concat();
+        (0..5).for_each(|_| add(&mut history, "a", &line));
         let mut cursor = history.since("a", None).expect("rows");
-        assert_eq!((cursor.skipped, cursor.lines.len(), cursor.next), (3, 1, 4), "in parts");
+        assert_eq!((cursor.skipped, cursor.blocks.len(), cursor.next), (3, 1, 4), "in parts");
         cursor = history.since("a", Some(cursor.next)).expect("the rest");
-        assert_eq!((cursor.skipped, cursor.lines.len(), cursor.next), (0, 1, 5));
+        assert_eq!((cursor.skipped, cursor.blocks.len(), cursor.next), (0, 1, 5));
         history.skip("a", 7);
         let after = history.since("a", Some(5)).expect("a gap");
-        assert_eq!((after.skipped, after.lines.len(), after.next), (7, 0, 12));
+        assert_eq!((after.skipped, after.blocks.len(), after.next), (7, 0, 12));
         let names: Vec<_> = (0..9).map(|i| output(&i.to_string(), "n")).collect();
         history.open(&names, false);
         for name in &names {
-            (0..2).for_each(|_| history.add(&name.program, &line));
+            (0..2).for_each(|_| add(&mut history, &name.program, &line));
         }
         assert!(history.bytes <= HISTORY_BYTES_MAX);
         let kept: usize = history.programs.values().map(|kept| kept.bytes).sum();
@@ -194,14 +224,14 @@ mod tests {
     #[test]
     fn a_program_that_changes_begins_anew() {
         let mut history = history();
-        history.add("a", b"{1}\n");
-        history.add("b", b"{1}\n");
+        add(&mut history, "a", b"{1}\n");
+        add(&mut history, "b", b"{1}\n");
         history.open(&[output("a", "n"), output("b", "m")], false);
         assert_eq!(history.since("a", Some(1)), None);
         let b = history.since("b", Some(1)).expect("outputs");
-        assert_eq!((b.outputs, b.lines.len()), (Some(vec![output("b", "m")]), 0));
+        assert_eq!((b.outputs, b.blocks.len()), (Some(vec![output("b", "m")]), 0));
         history.open(&[output("a", "n")], true);
-        history.add("a", b"{2}\n");
+        add(&mut history, "a", b"{2}\n");
         let a = history.since("a", Some(0)).expect("a row");
         assert!(a.outputs.is_some() && texts(&a) == ["{2}"]);
     }

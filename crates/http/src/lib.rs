@@ -30,7 +30,7 @@ mod stream;
 
 pub use api::{Api, CheckQuery, Lookups};
 pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
-pub use feed::{Keeping, RowFeed};
+pub use feed::{Keeping, RowFeed, ShownTo};
 pub use guard::{Guard, GuardError, Token};
 pub use history::FeedOutput;
 pub use packets::{

@@ -33,6 +33,15 @@ pub(crate) const NICE: i32 = 19;
 /// Bytes of rows that wait for a client, unless one block of rows is larger.
 pub(crate) const STREAM_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of rows in a second that all clients get together. Beyond that their threads would take
+/// from packets what the processors and the memory have: each gets its share, and is told what it
+/// did not get.
+pub(crate) const STREAMS_BYTES_PER_SECOND: f64 = 32e6;
+
+/// How long a client of rows is left alone after it got some.
+pub(crate) const STREAM_PACES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(20)..=Duration::from_secs(2);
+
 /// How long a client of rows may take to accept those that were sent.
 pub(crate) const STREAM_PATIENCE: Duration = Duration::from_secs(30);
 

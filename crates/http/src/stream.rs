@@ -64,6 +64,9 @@ pub(crate) fn send_rows(
         }
         form.write(&event, to)?;
         to.part(STREAM_PATIENCE)?;
+        if let RowEvent::Rows(blocks) = &event {
+            stream.rest(blocks.iter().map(|block| block.len()).sum());
+        }
         if event == RowEvent::End {
             return Ok(());
         }

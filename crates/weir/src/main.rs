@@ -31,6 +31,7 @@ mod progress;
 mod query;
 mod records;
 mod shelf;
+mod showing;
 mod signals;
 mod site;
 mod source;

@@ -1,12 +1,11 @@
 //! Rows on their way to the sink, counted by program, and shown to clients over HTTP.
 
+use crate::showing::{Showing, ShownForm};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_engine::rows::{Output, Rows, Sink};
-use weir_http::{FeedOutput, RowFeed};
-use weir_plan::Column;
-use weir_sink::{Names, RowOptions, json};
+use weir_http::RowFeed;
 
 /// How many programs, interfaces, workers or outlets have counts of their own in the time of a run.
 /// Those of the others are added up under the name [`OTHERS`].
@@ -62,24 +61,21 @@ pub(crate) struct Tap<'a> {
     feed: RowFeed,
     /// For each output the name of its program.
     programs: Vec<String>,
-    /// The name of a program that is alone, whose output has none.
-    alone: String,
-    outputs: Vec<Output>,
-    options: RowOptions,
-    names: Names,
+    form: ShownForm,
+    /// What writes rows for clients, from the first opening to the end of the input.
+    showing: Option<Showing>,
     at_end: AtEnd,
 }
 
 impl<'a> Tap<'a> {
-    /// Hands rows on to a sink. `alone`: the name of the program if it is alone.
+    /// Hands rows on to a sink.
     pub(crate) fn new(
         to: Box<dyn Sink + 'a>,
         (tallies, feed): (Tallies, RowFeed),
-        alone: String,
-        (options, names): (RowOptions, Names),
+        form: ShownForm,
     ) -> Tap<'a> {
-        let (programs, outputs, at_end) = (Vec::new(), Vec::new(), AtEnd::Close);
-        Tap { to, tallies, feed, programs, alone, outputs, options, names, at_end }
+        let (programs, showing, at_end) = (Vec::new(), None, AtEnd::Close);
+        Tap { to, tallies, feed, programs, form, showing, at_end }
     }
 
     /// The same, with this at the end of the input.
@@ -88,52 +84,26 @@ impl<'a> Tap<'a> {
         self
     }
 
-    /// Tells clients which outputs there are from now on. The first ones are told before clients
-    /// can ask, since packets may be late, and with them the first call of [`Sink::open`].
+    /// Tells clients which outputs there will be first, before they can ask: packets may be late,
+    /// and with them the first call of [`Sink::open`].
     pub(crate) fn announce(&mut self, outputs: &[Output]) {
-        // Outputs are called as their program, or as it and something after a dot.
-        let program = |output: &Output| match &output.name {
-            Some(name) => name.split('.').next().unwrap_or_default().to_owned(),
-            None => self.alone.clone(),
-        };
-        self.programs = outputs.iter().map(program).collect();
+        self.set_programs(outputs);
+        self.feed.expect(&self.programs);
+        self.feed.open(&self.form.described(outputs));
+    }
+
+    fn set_programs(&mut self, outputs: &[Output]) {
+        self.programs = self.form.programs(outputs);
         self.programs.iter().for_each(|program| self.tallies.add(program, 0, 0));
-        self.outputs = outputs.to_vec();
-        self.feed.open(&self.described());
     }
 
-    /// Shows rows to the clients that want them, and keeps them for others.
-    fn show(&self, output: usize, rows: &Rows) -> io::Result<()> {
-        let program = &self.programs[output];
-        let keeps = self.feed.has_room(program, rows.len as u64);
-        let wanted = self.feed.is_wanted(program);
-        if !keeps && !wanted {
-            return Ok(());
-        }
-        let mut lines = Vec::new();
-        let mut sink = json::FORMAT.sink(&mut lines, self.options, self.names);
-        sink.open(&self.outputs)?;
-        sink.rows(output, rows)?;
-        sink.finish()?;
-        drop(sink);
-        if keeps {
-            self.feed.keep(program, &lines);
-        }
-        if wanted {
-            self.feed.publish(program, &lines);
-        }
-        Ok(())
-    }
-
-    /// The outputs, as clients see them.
-    fn described(&self) -> Vec<FeedOutput> {
-        let column = |column: &Column| (column.name.clone(), column.ty.to_string());
-        let one = |(output, program): (&Output, &String)| FeedOutput {
-            program: program.clone(),
-            output: output.name.clone().unwrap_or_else(|| program.clone()),
-            columns: output.schema.columns.iter().map(column).collect(),
+    /// What writes rows for clients.
+    fn showing(&mut self) -> io::Result<&mut Showing> {
+        let showing = match self.showing.take() {
+            Some(showing) => showing,
+            None => Showing::start(&self.feed, &self.form)?,
         };
-        self.outputs.iter().zip(&self.programs).map(one).collect()
+        Ok(self.showing.insert(showing))
     }
 }
 
@@ -148,12 +118,14 @@ impl Drop for Tap<'_> {
 
 impl Sink for Tap<'_> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        self.announce(outputs);
+        self.set_programs(outputs);
+        let programs = self.programs.clone();
+        self.showing()?.open(outputs, &programs)?;
         self.to.open(outputs)
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        self.show(output, rows)?;
+        self.showing()?.rows(output, rows)?;
         let before = self.to.refused();
         let result = self.to.rows(output, rows);
         let refused = self.to.refused().saturating_sub(before);
@@ -167,6 +139,9 @@ impl Sink for Tap<'_> {
 
     fn finish(&mut self) -> io::Result<()> {
         let result = self.to.finish();
+        if let Some(showing) = self.showing.take() {
+            showing.finish();
+        }
         match self.at_end {
             AtEnd::Close => self.feed.close(),
             AtEnd::Rest => self.feed.rest(),

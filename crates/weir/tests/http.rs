@@ -248,7 +248,10 @@ fn a_client_that_does_not_read_loses_its_own_rows_only() {
     let (tell, told) = channel();
     let reader = std::thread::spawn(move || count(reads, None));
     run.send(N);
-    assert!(metrics(&run.address)["weir_http_rows_lost_total"] > 0);
+    // The thread that writes rows for clients may not have come to all of them.
+    while metrics(&run.address)["weir_http_rows_lost_total"] == 0 {
+        wires::pause();
+    }
     let deaf = std::thread::spawn(move || {
         let mut first = String::new();
         deaf.read_line(&mut first).expect("text");

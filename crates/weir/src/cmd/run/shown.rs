@@ -8,6 +8,7 @@ use crate::observe::Observer as _;
 use crate::packets::{self, Earlier, ReadAgain};
 use crate::page;
 use crate::shelf::Shelf;
+use crate::showing::ShownForm;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
@@ -48,7 +49,8 @@ impl Run<'_> {
     ) -> anyhow::Result<Box<dyn Sink>> {
         let is_api = self.options.http.http.is_some();
         let page = is_api.then(page::page).flatten();
-        let (tallies, rows) = (Tallies::default(), RowFeed::keeping(self.keeping(page.as_ref())));
+        let (tallies, rows) =
+            (Tallies::default(), RowFeed::that_keeps(self.keeping(page.as_ref())));
         let address = http.address()?;
         let clients = (tallies.clone(), rows.clone());
         let feed = rows.clone();
@@ -62,9 +64,10 @@ impl Run<'_> {
         });
         let has_page = page.is_some();
         let exports = Exports::default();
-        let form = (options, self.options.rows.names.into());
+        let names = self.options.rows.names.into();
+        let form = ShownForm { options, names, alone: self.alone.clone() };
         let at_end = if self.serves.is_some() { AtEnd::Rest } else { AtEnd::Close };
-        let mut tap = Tap::new(sink, clients, self.alone.clone(), form).at_end(at_end);
+        let mut tap = Tap::new(sink, clients, form).at_end(at_end);
         tap.announce(&Output::of(&self.program));
         http.start(metrics::pages(stats, exports.clone(), (tallies, feed), api, page))?;
         if !self.options.quiet {

@@ -1,0 +1,176 @@
+//! Rows for those who look at a run over HTTP. The run's thread copies them, another writes them as
+//! JSON: packets wait for neither.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use weir_engine::rows::{Output, Rows, Sink};
+use weir_http::{FeedOutput, Keeping, RowFeed, ShownTo};
+use weir_plan::Column;
+use weir_sink::queue::{Queue, WhenFull};
+use weir_sink::{Names, RowOptions, json};
+
+/// Batches of rows that wait to be written: as many as a window of some ten thousand groups has,
+/// whose rows come all at once.
+const SHOWN_BATCHES_MAX: usize = 256;
+
+/// How rows are shown.
+#[derive(Clone)]
+pub(crate) struct ShownForm {
+    pub(crate) options: RowOptions,
+    pub(crate) names: Names,
+    /// The name of a program that is alone, whose output has none.
+    pub(crate) alone: String,
+}
+
+impl ShownForm {
+    /// The programs of outputs. An output is called as its program, or as it and something after a
+    /// dot.
+    pub(crate) fn programs(&self, outputs: &[Output]) -> Vec<String> {
+        let program = |output: &Output| match &output.name {
+            Some(name) => name.split('.').next().unwrap_or_default().to_owned(),
+            None => self.alone.clone(),
+        };
+        outputs.iter().map(program).collect()
+    }
+
+    /// The outputs, as clients see them.
+    pub(crate) fn described(&self, outputs: &[Output]) -> Vec<FeedOutput> {
+        let column = |column: &Column| (column.name.clone(), column.ty.to_string());
+        let one = |(output, program): (&Output, String)| FeedOutput {
+            output: output.name.clone().unwrap_or_else(|| program.clone()),
+            program,
+            columns: output.schema.columns.iter().map(column).collect(),
+        };
+        outputs.iter().zip(self.programs(outputs)).map(one).collect()
+    }
+}
+
+/// Hands rows to the thread that writes them for clients.
+pub(crate) struct Showing {
+    feed: RowFeed,
+    queue: Queue,
+    programs: Vec<String>,
+}
+
+impl Showing {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives none.
+    pub(crate) fn start(feed: &RowFeed, form: &ShownForm) -> io::Result<Showing> {
+        // Where every row is kept, packets are read from files, which wait.
+        let when_full = match feed.keeping() {
+            Keeping::Latest => WhenFull::Wait,
+            Keeping::Nothing | Keeping::Some => WhenFull::Refuse,
+        };
+        let (theirs, form) = (feed.clone(), form.clone());
+        let make = move || Ok(Box::new(FeedSink::new(theirs, form)) as Box<dyn Sink>);
+        let queue = Queue::start(make, when_full, SHOWN_BATCHES_MAX)?;
+        Ok(Showing { feed: feed.clone(), queue, programs: Vec::new() })
+    }
+
+    /// Rows will be of these outputs.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub(crate) fn open(&mut self, outputs: &[Output], programs: &[String]) -> io::Result<()> {
+        self.feed.expect(programs);
+        self.programs = programs.to_vec();
+        // Each output twice: its rows that are kept, and those that are not.
+        self.queue.open(&[outputs, outputs].concat())
+    }
+
+    /// Shows rows to the clients that have room for them, and keeps them for others.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub(crate) fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        let (program, n) = (&self.programs[output], rows.len as u64);
+        let to = self.feed.shown_to(program, n);
+        let at = match to {
+            ShownTo::Nobody => return Ok(()),
+            ShownTo::All => output,
+            ShownTo::Streams => self.programs.len() + output,
+        };
+        let before = self.queue.refused();
+        let result = self.queue.rows(at, rows);
+        if self.queue.refused() > before {
+            self.feed.leave_out(program, n, to);
+        }
+        result
+    }
+
+    /// Waits until all rows are written. What a thread without processor time does not write is
+    /// counted: the run does not fail for those who look at it.
+    pub(crate) fn finish(mut self) {
+        let before = self.queue.refused();
+        if self.queue.finish().is_err() {
+            self.feed.count_lost(self.queue.refused() - before);
+        }
+    }
+}
+
+/// Writes rows as lines of JSON, and hands them to clients.
+struct FeedSink {
+    feed: RowFeed,
+    form: ShownForm,
+    programs: Vec<String>,
+    json: Box<dyn Sink>,
+    lines: Lines,
+}
+
+/// What was written and not handed on yet.
+#[derive(Clone, Default)]
+struct Lines(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FeedSink {
+    fn new(feed: RowFeed, form: ShownForm) -> FeedSink {
+        let lines = Lines::default();
+        let json = json::FORMAT.sink(lines.clone(), form.options, form.names);
+        FeedSink { feed, form, programs: Vec::new(), json, lines }
+    }
+}
+
+impl Sink for FeedSink {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        let outputs = &outputs[..outputs.len() / 2];
+        self.programs = self.form.programs(outputs);
+        self.feed.open(&self.form.described(outputs));
+        self.json.open(outputs)
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        let n = self.programs.len();
+        let (output, to) = match output < n {
+            true => (output, ShownTo::All),
+            false => (output - n, ShownTo::Streams),
+        };
+        self.json.rows(output, rows)?;
+        self.json.flush()?;
+        let mut lines = self.lines.0.borrow_mut();
+        let block = Arc::from(lines.as_slice());
+        self.feed.show(&self.programs[output], &block, rows.len as u64, to);
+        lines.clear();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
