@@ -19,6 +19,7 @@ mod serve;
 mod site;
 mod values;
 mod watch;
+pub(crate) mod wires;
 mod write;
 
 pub(crate) use cluster::{
@@ -103,12 +104,15 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run the detectors that come with Weir, and print their alerts
     #[command(override_usage = watch::USAGE, after_help = watch::EXAMPLES)]
+    #[command(mut_arg("interface", wires::interface_of_detectors))]
     Watch(Box<WatchArgs>),
     /// Write a page about a capture: one HTML file with time lines, top tables and findings
     #[command(override_usage = report::USAGE, after_help = report::EXAMPLES)]
     Report(Box<ReportArgs>),
     /// Show what is on the wire, or in a capture, on a page for browsers
     #[command(override_usage = serve::USAGE, after_help = serve::EXAMPLES)]
+    #[command(mut_arg("interface", wires::interface))]
+    #[command(mut_arg("group", wires::unoffered), mut_arg("until", wires::unoffered))]
     Serve(Box<ServeArgs>),
     /// Merge the partial results of several probes (weir run --publish) into rows
     #[command(after_help = merge::EXAMPLES)]

@@ -105,6 +105,31 @@ fn help_is_as_reviewed() {
     }
 }
 
+/// A source that a command does not take is neither in its help nor refused without a remedy.
+#[test]
+fn commands_offer_the_sources_that_they_take() {
+    let long = |command: &str| stdout(&run([command, "--help"])).to_owned();
+    for command in ["serve", "top"] {
+        let help = long(command);
+        for absent in ["ipfix://:", "--group <", "--until <"] {
+            assert!(!help.contains(absent), "{command}: {absent}");
+        }
+        for (words, remedy) in [
+            (&["-i", "kafka://h:9092/t"][..], "`weir run QUERY -i kafka://h:9092/t --group NAME`"),
+            (&["-i", "ipfix://:4739"], "`weir run QUERY -i ipfix://:4739`"),
+            (&["-i", "lo", "--group", "g"], "-i kafka://HOST:PORT/TOPIC --group NAME"),
+            (&["-i", "lo", "--until", "end"], "-i kafka://HOST:PORT/TOPIC --group NAME"),
+        ] {
+            let output = run([&[command], words].concat());
+            assert_eq!(output.status.code(), Some(2), "{command} {words:?}");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(said.contains(remedy), "{command} {words:?}: {said}");
+        }
+    }
+    assert!(!long("watch").contains("ipfix://:"));
+    assert!(long("run").contains("ipfix://:4739") && long("run").contains("--group <"));
+}
+
 #[test]
 fn help_is_a_command_too() {
     for command in ["", "run", "list", "help", "top", "top_talkers"] {

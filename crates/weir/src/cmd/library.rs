@@ -1,7 +1,7 @@
 //! `weir NAME …`: a query of the library by its name.
 
 use super::run::{self, Job, Shows};
-use crate::args::{Cli, LibraryArgs, PartitionRun};
+use crate::args::{Cli, LibraryArgs, PartitionRun, wires};
 use crate::exit::{self, Status, usage};
 use crate::library::{self, Entry, signature};
 use crate::programs::Programs;
@@ -33,6 +33,7 @@ pub(crate) fn run(
         .about(entry.title())
         .long_about(entry.about())
         .after_help(after_help(entry));
+    let command = if entry.name == top::QUERY { wires::of_wires(command) } else { command };
     let args = command
         .try_get_matches_from(words)
         .and_then(|matches| LibraryArgs::from_arg_matches(&matches));
@@ -42,6 +43,9 @@ pub(crate) fn run(
     };
     args.options.partitions.run = partition;
     let chosen = args.color.map(Term::new);
+    if entry.name == top::QUERY {
+        wires::check(&args.options, "weir top")?;
+    }
     if entry.name == top::QUERY
         && let Some(screen) = top::screen(&args.options, chosen.as_ref().unwrap_or(term))
     {

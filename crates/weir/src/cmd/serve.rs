@@ -1,7 +1,7 @@
 //! `weir serve`: a run that shows itself on a page for browsers.
 
 use super::run::{self, Job, Shows};
-use crate::args::{RunOptions, ServeArgs};
+use crate::args::{RunOptions, ServeArgs, wires};
 use crate::exit::{Status, usage};
 use crate::page;
 use crate::programs::{self, Programs};
@@ -25,6 +25,7 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
              terminal, and `weir run --http` has the API",
         ));
     }
+    wires::check(&options, "weir serve")?;
     check(&options)?;
     let (queries, rest) = words.split_at(programs::leading(&words, true));
     let own = weir_dashboard::PROGRAMS.iter().map(|(name, text)| Source {
