@@ -55,6 +55,8 @@ pub enum ShelfRefusal {
     Full(String),
     /// Others ask at the same time.
     Busy(String),
+    /// What keeps the captures has ended, and asking again does not help.
+    Ended(String),
 }
 
 /// Asks what keeps the captures. Several threads call it at a time.
@@ -102,7 +104,9 @@ pub(crate) fn answer(
             ShelfRefusal::Missing(reason) => error(Status::NotFound, &reason, ""),
             ShelfRefusal::Wrong(reason, text) => error(Status::Unprocessable, &reason, &text),
             ShelfRefusal::Full(reason) => error(Status::Conflict, &reason, ""),
-            ShelfRefusal::Busy(reason) => error(Status::Unavailable, &reason, ""),
+            ShelfRefusal::Busy(reason) | ShelfRefusal::Ended(reason) => {
+                error(Status::Unavailable, &reason, "")
+            }
         })),
     }
 }

@@ -126,11 +126,12 @@ impl Shelf {
             let reason = "another client asks a query of a capture; try again".to_owned();
             return Err(ShelfRefusal::Busy(reason));
         };
-        let (mut head, rows) = process.ask(&head, &bytes).map_err(|e| {
-            ShelfRefusal::Busy(format!(
+        let (mut head, rows) = process.ask(&head, &bytes).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidInput => ShelfRefusal::Wrong(e.to_string(), String::new()),
+            _ => ShelfRefusal::Ended(format!(
                 "the process that keeps captures has ended, and its uploads with it; start the run \
                  again ({e})"
-            ))
+            )),
         })?;
         drop(process);
         if let Some(reason) = head["error"].as_str() {
@@ -197,6 +198,28 @@ mod tests {
         // Its second answer would be one to the first question.
         assert!(process.ask(&json!({}), &[]).is_err());
         let _ = process.child.wait();
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_taken_for_a_busy_one() {
+        let mut command = Command::new("true");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("true runs");
+        let (input, output) = (child.stdin.take().expect("one"), child.stdout.take().expect("one"));
+        let process =
+            ShelfProcess { child, is_broken: false, input, output: BufReader::new(output) };
+        let shelf = Shelf(Mutex::new(process));
+        // A question that can't be asked changes nothing.
+        let title = "x".repeat(LINE_MAX as usize);
+        let long = shelf.answer(ShelfQuestion::Add { title, bytes: Vec::new() });
+        assert!(matches!(long, Err(ShelfRefusal::Wrong(..))), "{long:?}");
+        for _ in 0..2 {
+            let refused = shelf.answer(ShelfQuestion::List);
+            assert!(
+                matches!(&refused, Err(ShelfRefusal::Ended(why)) if why.contains("start the run")),
+                "{refused:?}"
+            );
+        }
     }
 
     #[test]
