@@ -36,6 +36,8 @@ pub(crate) enum Wish {
     LookForPackets,
     /// To look for packets no more.
     LookNoMore,
+    /// To write the packets of [`App::sought`] into a file.
+    SavePackets,
     /// To end.
     Quit,
 }
@@ -143,6 +145,7 @@ impl App {
             Mode::Packets(_) if control => Wish::Nothing,
             Mode::Packets(list) => match list.key(key.code) {
                 ListKey::Stays => Wish::Nothing,
+                ListKey::Saves => Wish::SavePackets,
                 ListKey::Quits => Wish::Quit,
                 ListKey::Closes => {
                     self.mode = Mode::Tables;
@@ -289,6 +292,15 @@ impl App {
     pub(crate) fn found(&mut self, found: Result<FoundPackets, String>) {
         if let Mode::Packets(list) = &mut self.mode {
             list.found(found);
+        }
+    }
+
+    /// Takes what came of writing packets into a file.
+    pub(crate) fn saved(&mut self, saved: Result<String, String>) {
+        let told = crate::clean(&saved.unwrap_or_else(|why| format!("nothing was saved: {why}")));
+        match &mut self.mode {
+            Mode::Packets(list) => list.saving = Some(told),
+            _ => self.message = Some(told),
         }
     }
 

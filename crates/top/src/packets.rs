@@ -125,6 +125,8 @@ pub(crate) enum PacketsSearch {
 pub(crate) enum ListKey {
     /// The list stays, perhaps with another packet chosen.
     Stays,
+    /// The packets are written into a file, all of them.
+    Saves,
     /// The tables come back.
     Closes,
     /// The screen ends.
@@ -139,6 +141,8 @@ pub(crate) struct PacketList {
     /// The condition that they meet.
     pub(crate) condition: String,
     pub(crate) search: PacketsSearch,
+    /// What came of writing the packets into a file, or that this goes on.
+    pub(crate) saving: Option<String>,
     /// The number of the chosen packet.
     pub(crate) chosen: usize,
     /// The number of the first line that is seen, of the packets or of the fields.
@@ -151,7 +155,7 @@ impl PacketList {
     /// A list whose packets are being looked for.
     pub(crate) fn new(title: String, condition: String) -> PacketList {
         let search = PacketsSearch::Running;
-        PacketList { title, condition, search, chosen: 0, offset: 0, fields: None }
+        PacketList { title, condition, search, saving: None, chosen: 0, offset: 0, fields: None }
     }
 
     /// Takes what a search has come to.
@@ -182,6 +186,10 @@ impl PacketList {
     pub(crate) fn key(&mut self, code: KeyCode) -> ListKey {
         let by = match code {
             KeyCode::Char('q') => return ListKey::Quits,
+            KeyCode::Char('w') => {
+                self.saving = Some("saving the packets".to_owned());
+                return ListKey::Saves;
+            }
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => return self.back(),
             KeyCode::Enter | KeyCode::Right => {
                 if self.fields.is_none() && !self.packets().is_empty() {
@@ -271,6 +279,7 @@ mod tests {
         assert_eq!(list.key(KeyCode::Esc), ListKey::Stays);
         assert_eq!(list.key(KeyCode::Char('q')), ListKey::Quits);
         assert_eq!(list.key(KeyCode::Esc), ListKey::Closes);
+        assert_eq!((list.key(KeyCode::Char('w')), list.saving.is_some()), (ListKey::Saves, true));
         list.found(Err("no\tway".to_owned()));
         assert_eq!(list.search, PacketsSearch::Failed("no\u{fffd}way".to_owned()));
     }

@@ -34,6 +34,14 @@ pub trait ScreenRun {
     /// How the last search for packets ended, once: packets, or why there are none.
     fn found(&mut self) -> Option<Result<FoundPackets, String>>;
 
+    /// All packets that meet this condition are to be written into a file. What comes of that is
+    /// asked for by [`ScreenRun::saved`].
+    fn save_packets(&mut self, condition: &str);
+
+    /// How the last writing of packets ended, once: a sentence that names the file, or why there is
+    /// none.
+    fn saved(&mut self) -> Option<Result<String, String>>;
+
     /// What became of packets so far, if something new is known; it also asks for news.
     fn state(&mut self) -> Option<RunState>;
 }
@@ -75,6 +83,9 @@ impl Screen {
             }
             if let Some(found) = run.found() {
                 app.found(found);
+            }
+            if let Some(saved) = run.saved() {
+                app.saved(saved);
             }
             app.refresh(&model.lock());
             cells.draw(|frame| {
@@ -121,6 +132,11 @@ fn wait(
             Wish::Quit => return Ok(true),
             Wish::Change => run.change(app.setup()),
             Wish::LookForPackets => run.look_for_packets(app.sought()),
+            Wish::SavePackets => {
+                if let Some(condition) = app.sought() {
+                    run.save_packets(condition);
+                }
+            }
             Wish::LookNoMore => run.look_for_packets(None),
             Wish::Nothing => {}
         }

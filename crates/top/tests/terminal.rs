@@ -21,6 +21,12 @@ impl ScreenRun for Fragile {
 
     fn look_for_packets(&mut self, _: Option<&str>) {}
 
+    fn save_packets(&mut self, _: &str) {}
+
+    fn saved(&mut self) -> Option<Result<String, String>> {
+        None
+    }
+
     fn found(&mut self) -> Option<Result<FoundPackets, String>> {
         None
     }

@@ -5,6 +5,7 @@ use crate::exit::usage;
 use crate::observe::Observer;
 use anyhow::Context as _;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use weir_capture::limits::LOOKBACK_BYTES;
 use weir_capture::lookback::{Asking, LookbackOptions, Wanted, WhenFull};
@@ -48,7 +49,7 @@ pub(crate) fn options(
             None => Ok(None),
         };
     }
-    let folder = args.capture_dir.clone();
+    let folder = args.capture_dir.clone().unwrap_or_else(|| PathBuf::from("."));
     made.folder(&folder).with_context(|| format!("--capture-dir {}", folder.display()))?;
     let bytes = args.ring.unwrap_or(LOOKBACK_BYTES);
     let size = format!("--ring {bytes}: the system does not give that much memory");

@@ -97,6 +97,43 @@ pub(crate) fn that_meet(
     Ok(found.decoded(earlier, &sought))
 }
 
+/// Packets as a file.
+pub(crate) struct FoundFile {
+    /// As pcapng.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) packets: usize,
+    /// The time of the first, if there is one.
+    pub(crate) first: Option<i64>,
+    /// Why some may be missing.
+    pub(crate) notes: Vec<&'static str>,
+}
+
+/// The packets that meet a condition as a file, as many as the API gives: of those in a ring the
+/// latest, of those in captures the first. `stop` ends the search early.
+pub(crate) fn file_of(
+    condition: &str,
+    earlier: &Earlier,
+    stop: &Arc<AtomicBool>,
+) -> Result<FoundFile, NoPackets> {
+    let sought = of_condition(condition)?;
+    let bounds = Bounds::of_file(matches!(earlier, Earlier::Ring(_)));
+    let found = look(earlier, &sought, bounds, stop)?;
+    let frames = &found.frames.frames;
+    let about = answer(earlier, &sought, &found.frames, Vec::new());
+    let note = |lack| match lack {
+        "more" => "there are more than a file takes",
+        "cut_short" => "the search took too long, and was ended",
+        "gone" => "earlier ones are gone from memory",
+        _ => "what they come from could not be read to its end",
+    };
+    Ok(FoundFile {
+        bytes: found.pcapng(),
+        packets: frames.len(),
+        first: frames.first().map(|(sent, _)| sent.ts),
+        notes: lacks(&about).into_iter().map(note).collect(),
+    })
+}
+
 /// One of the searches at a time.
 struct SearchTurn<'a>(&'a AtomicUsize);
 
@@ -228,10 +265,15 @@ impl Found {
         if form == PacketsForm::Json {
             return PacketsAnswer::Decoded(self.decoded(earlier, sought));
         }
-        let frames = self.frames.frames.iter().map(|(sent, bytes)| (*sent, &**bytes));
-        let bytes = weir_capture::write::to_pcapng(frames, &self.names);
+        let bytes = self.pcapng();
         let about = answer(earlier, sought, &self.frames, Vec::new());
         PacketsAnswer::Capture { bytes, lacks: lacks(&about) }
+    }
+
+    /// As a file.
+    fn pcapng(&self) -> Vec<u8> {
+        let frames = self.frames.frames.iter().map(|(sent, bytes)| (*sent, &**bytes));
+        weir_capture::write::to_pcapng(frames, &self.names)
     }
 
     /// Decoded.

@@ -276,6 +276,55 @@ fn a_row_shows_its_packets() {
     assert!(tmux.until_given_back().contains("status 0"));
 }
 
+/// All packets of a row go into a file, where a folder is named for that, and into a new one each
+/// time; otherwise the screen says what is missing.
+#[test]
+fn the_packets_of_a_row_are_saved() {
+    let Some(tmux) = Tmux::open("save", 100, 16) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().display();
+    for (option, told) in [
+        (String::new(), "with --capture-dir FOLDER"),
+        (format!("--capture-dir {place}"), "packets are in /"),
+    ] {
+        tmux.command_between_modes(&top(&format!("-r {} {option}", mixed())));
+        tmux.until_seen("ended");
+        tmux.keys(&["5"]);
+        tmux.until_seen("ipv4 tcp");
+        tmux.keys(&["Down", "p"]);
+        tmux.until_seen("there are more: these are the first 200");
+        tmux.keys(&["w"]);
+        tmux.until_seen(told);
+        if !option.is_empty() {
+            tmux.keys(&["w"]);
+            tmux.until("a second file", |_| {
+                std::fs::read_dir(folder.path()).expect("lists").count() == 2
+            });
+            tmux.until_seen(told);
+        }
+        tmux.keys(&["q"]);
+        assert!(tmux.until_given_back().contains("status 0"));
+    }
+    // As many as the query counts.
+    let count = |read: &str, query: &str| {
+        let mut weir = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+        let output = weir.args(["run", "-q", "-o", "csv", "-e", query, "-r", read]).output();
+        String::from_utf8(output.expect("weir runs").stdout).expect("text")
+    };
+    let all = count(&mixed(), "packets | where ip.version == 4 and tcp | summarize n = count()");
+    let mut names = Vec::new();
+    for file in std::fs::read_dir(folder.path()).expect("lists") {
+        let file = file.expect("a file").path();
+        assert_eq!(count(&file.display().to_string(), "packets | summarize n = count()"), all);
+        names.push(file.file_name().expect("a name").to_string_lossy().into_owned());
+    }
+    names.sort();
+    assert!(names.iter().all(|name| name.starts_with("packets-2026-11-")), "{names:?}");
+    assert!(names.iter().any(|name| name.ends_with("-2.pcapng")), "{names:?}");
+    tmux.command_between_modes(&top(&format!("-r {} --capture-dir {place}/none", mixed())));
+    assert!(tmux.until_given_back().contains("there is no such folder"));
+}
+
 /// The packets of a row are those that the ring still has, and names in them do no harm.
 #[test]
 fn a_row_of_a_wire_shows_its_packets() {
@@ -284,7 +333,9 @@ fn a_row_of_a_wire_shows_its_packets() {
     }
     veth("v0", "v1");
     let Some(tmux) = Tmux::open("ring", 100, 24) else { return };
-    tmux.command_between_modes(&top("-i v1 -Q in"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().display();
+    tmux.command_between_modes(&top(&format!("-i v1 -Q in --capture-dir {place}")));
     tmux.until_seen("live");
     let sender = Sender::new("v0");
     let frame = |n: u16| {
@@ -299,6 +350,9 @@ fn a_row_of_a_wire_shows_its_packets() {
     assert!(text.contains("10.0.0.1:1050 ") && !text.contains("10.0.0.1:1049 "), "{text}");
     tmux.keys(&["End"]);
     tmux.until_seen("10.0.0.1:1249 ");
+    // A file has those that the list has no room for, too.
+    tmux.keys(&["w"]);
+    tmux.until_seen("250 packets are in /");
     tmux.keys(&["q"]);
     assert!(tmux.until_given_back().contains("status 0"));
 }

@@ -27,11 +27,13 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, list: &mut PacketList) {
     canvas.text(0, 0, width, &title, look.title());
     let condition = canvas.fit(&crate::clean(&list.condition), width);
     canvas.text(0, 1, width, &condition, look.faint());
-    let notes = match &list.search {
+    let mut notes = match &list.search {
         PacketsSearch::Failed(why) => vec![why.clone()],
         PacketsSearch::Done(found) => found.notes.clone(),
         PacketsSearch::Running => Vec::new(),
     };
+    // What somebody has asked for goes first.
+    notes.splice(0..0, list.saving.clone());
     // On a small screen packets go before notes.
     let notes_room = (height - ABOVE - 1) / 2;
     let notes = &notes[..notes.len().min(notes_room.into())];
@@ -46,7 +48,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, list: &mut PacketList) {
     }
     let keys = match list.opened() {
         Some(_) => "Up, Down more fields  Esc packets  q quit",
-        None => "Enter fields  Up, Down choose  Esc tables  q quit",
+        None => "Enter fields  w save all  Up, Down choose  Esc tables  q quit",
     };
     let keys = canvas.fit(keys, width);
     canvas.text(0, height - 1, width, &keys, look.faint().add_modifier(Modifier::BOLD));

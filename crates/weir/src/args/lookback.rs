@@ -15,8 +15,8 @@ pub(crate) struct LookbackArgs {
     pub(crate) ring: Option<usize>,
 
     /// Write the files of `capture` into this folder [default: the current folder]
-    #[arg(long, value_name = "FOLDER", default_value = ".", hide_default_value = true)]
-    pub(crate) capture_dir: PathBuf,
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) capture_dir: Option<PathBuf>,
 
     /// Write at most this many files of `capture`
     #[arg(long, value_name = "N", default_value_t = LOOKBACK_FILES_MAX)]

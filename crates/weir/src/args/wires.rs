@@ -34,10 +34,15 @@ pub(crate) fn unoffered(arg: Arg) -> Arg {
     arg.hide(true)
 }
 
-/// Lets the help of a command say only what it takes.
-pub(crate) fn of_wires(command: Command) -> Command {
-    let command = command.mut_arg("interface", interface);
+/// Lets the help of `weir top` say only what it takes.
+pub(crate) fn of_top(command: Command) -> Command {
+    let command = command.mut_arg("interface", interface).mut_arg("capture_dir", capture_dir);
     command.mut_arg("group", unoffered).mut_arg("until", unoffered)
+}
+
+/// What --capture-dir is for where a screen lists packets.
+pub(crate) fn capture_dir(arg: Arg) -> Arg {
+    arg.help("Let the screen save packets of a row into files in this folder (`w` in their list)")
 }
 
 /// Refuses sources that such a command does not take, and says what takes them.

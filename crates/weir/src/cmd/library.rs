@@ -33,7 +33,7 @@ pub(crate) fn run(
         .about(entry.title())
         .long_about(entry.about())
         .after_help(after_help(entry));
-    let command = if entry.name == top::QUERY { wires::of_wires(command) } else { command };
+    let command = if entry.name == top::QUERY { wires::of_top(command) } else { command };
     let args = command
         .try_get_matches_from(words)
         .and_then(|matches| LibraryArgs::from_arg_matches(&matches));

@@ -54,6 +54,11 @@ impl Bounds {
         Bounds { frames, bytes, time: TIME_MAX, latest: false }
     }
 
+    /// As many as a file has; of more the last, or the first.
+    pub(super) fn of_file(latest: bool) -> Bounds {
+        Bounds { latest, ..Bounds::of(PacketsForm::Pcapng, None) }
+    }
+
     /// As many as are decoded; of more the last, or the first.
     pub(super) fn of_list(latest: bool) -> Bounds {
         Bounds { latest, ..Bounds::of(PacketsForm::Json, Some(DECODED_MAX)) }

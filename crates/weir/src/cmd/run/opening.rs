@@ -261,6 +261,9 @@ impl Run<'_> {
             needs.xdp_sockets();
         }
         needs.folders(kept.iter().map(|kept| kept.folder.clone()).collect());
+        if self.shows_screen {
+            needs.folders(self.options.lookback.capture_dir.iter().cloned().collect());
+        }
         if self.options.takes_programs() {
             // Later programs may write where the run was started, and where it writes already.
             let written = self.options.write.to.iter().map(Path::new);

@@ -1,75 +1,128 @@
-//! The packets of a row of the screen, looked for beside the run that it shows.
+//! The packets of a row of the screen, looked for beside the run that it shows, and written into
+//! files.
 
-use crate::packets::{Earlier, that_meet};
+use crate::packets::{Earlier, FoundFile, file_of, that_meet};
 use serde_json::Value as Json;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::{Builder, Scope};
 use weir_http::NoPackets;
-use weir_packet::time::parse_rfc3339;
+use weir_packet::time::{parse_rfc3339, rfc3339};
 use weir_top::{FoundPacket, FoundPackets};
 
-/// What a search comes to.
-type SearchResult = Result<FoundPackets, String>;
+/// Files of packets whose first has the same second.
+const FILES_MAX: u32 = 1000;
 
-/// Looks for packets, one search at a time.
+/// What the remedy is where no folder was named.
+const NO_FOLDER: &str = "start `weir top` with --capture-dir FOLDER, in which it may then write";
+
+/// Looks for packets, one search at a time, and saves them, one file at a time.
 pub(super) struct RowPackets<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     earlier: Arc<Earlier>,
-    search: Option<RowSearch>,
+    /// Where files may be written.
+    folder: Option<PathBuf>,
+    search: Option<RowSearch<FoundPackets>>,
+    save: Option<RowSearch<String>>,
 }
 
-/// A search that goes on.
-struct RowSearch {
-    answer: Receiver<SearchResult>,
+/// A search that goes on, and what it comes to.
+struct RowSearch<T> {
+    answer: Receiver<Result<T, String>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Drop for RowSearch {
+impl<T> Drop for RowSearch<T> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
+impl<T: Send> RowSearch<T> {
+    /// Runs in a thread of `scope`, and is told by the flag that nobody waits any more.
+    fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        body: impl FnOnce(&Arc<AtomicBool>) -> Result<T, String> + Send + 'scope,
+    ) -> RowSearch<T>
+    where
+        T: 'scope,
+    {
+        let stop = Arc::<AtomicBool>::default();
+        let (send, answer) = mpsc::channel();
+        let (flag, failed) = (Arc::clone(&stop), send.clone());
+        let body = move || {
+            // Nobody may wait for it any more.
+            drop(send.send(body(&flag)));
+        };
+        let started = Builder::new().name("packets".to_owned()).spawn_scoped(scope, body);
+        if let Err(e) = started.map(drop as fn(_)) {
+            drop(failed.send(Err(no_thread(&e))));
+        }
+        RowSearch { answer, stop }
+    }
+}
+
+/// What a search has come to, once.
+fn answered<T>(search: &mut Option<RowSearch<T>>) -> Option<Result<T, String>> {
+    let found = match search.as_ref()?.answer.try_recv() {
+        Err(TryRecvError::Empty) => return None,
+        Err(TryRecvError::Disconnected) => Err("the search failed".to_owned()),
+        Ok(found) => found,
+    };
+    *search = None;
+    Some(found)
+}
+
 impl<'scope, 'env> RowPackets<'scope, 'env> {
-    /// Looks there, by threads of `scope`.
+    /// Looks there, by threads of `scope`, and writes files into a folder, if one is named.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         earlier: Earlier,
+        folder: Option<PathBuf>,
     ) -> RowPackets<'scope, 'env> {
-        RowPackets { scope, earlier: Arc::new(earlier), search: None }
+        RowPackets { scope, earlier: Arc::new(earlier), folder, search: None, save: None }
     }
 
     /// Looks for the packets that meet a condition, and for those of an earlier one no more.
     pub(super) fn look_for(&mut self, condition: Option<&str>) {
         self.search = None;
         let Some(condition) = condition else { return };
-        let stop = Arc::<AtomicBool>::default();
-        let (send, answer) = mpsc::channel();
         let (condition, earlier) = (condition.to_owned(), Arc::clone(&self.earlier));
-        let (flag, failed) = (Arc::clone(&stop), send.clone());
-        let body = move || {
-            // Nobody may wait for it any more.
-            drop(send.send(search(&condition, &earlier, &flag)));
-        };
-        let started = Builder::new().name("packets".to_owned()).spawn_scoped(self.scope, body);
-        if let Err(e) = started.map(drop as fn(_)) {
-            drop(failed.send(Err(no_thread(&e))));
-        }
-        self.search = Some(RowSearch { answer, stop });
+        let body = move |stop: &Arc<AtomicBool>| search(&condition, &earlier, stop);
+        self.search = Some(RowSearch::start(self.scope, body));
     }
 
     /// What the search has come to, once.
-    pub(super) fn found(&mut self) -> Option<SearchResult> {
-        let found = match self.search.as_ref()?.answer.try_recv() {
-            Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => Err("the search failed".to_owned()),
-            Ok(found) => found,
+    pub(super) fn found(&mut self) -> Option<Result<FoundPackets, String>> {
+        answered(&mut self.search)
+    }
+
+    /// Writes the packets that meet a condition into a file, unless that is being done already.
+    pub(super) fn save(&mut self, condition: &str) {
+        if self.save.is_some() {
+            return;
+        }
+        let (condition, earlier) = (condition.to_owned(), Arc::clone(&self.earlier));
+        let folder = self.folder.clone();
+        let body = move |stop: &Arc<AtomicBool>| match folder {
+            Some(folder) => save(&condition, &earlier, &folder, stop),
+            None => Err(NO_FOLDER.to_owned()),
         };
-        self.search = None;
-        Some(found)
+        self.save = Some(RowSearch::start(self.scope, body));
+    }
+
+    /// What became of the file, once.
+    pub(super) fn saved(&mut self) -> Option<Result<String, String>> {
+        answered(&mut self.save)
+    }
+
+    /// Ends what goes on.
+    pub(super) fn end(&mut self) {
+        (self.search, self.save) = (None, None);
     }
 }
 
@@ -77,14 +130,55 @@ fn no_thread(e: &io::Error) -> String {
     format!("the system gives no thread to look for packets: {e}")
 }
 
-fn search(condition: &str, earlier: &Earlier, stop: &Arc<AtomicBool>) -> SearchResult {
-    match that_meet(condition, earlier, stop) {
-        Ok(answer) => Ok(for_screen(&answer)),
-        Err(NoPackets::Wrong(why, text)) => Err(format!("{why}: {text}")),
-        Err(NoPackets::Unknown(why) | NoPackets::Impossible(why) | NoPackets::Busy(why)) => {
-            Err(why)
+/// Writes packets into a new file, and says how many and what is missing.
+fn save(
+    condition: &str,
+    earlier: &Earlier,
+    folder: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<String, String> {
+    let FoundFile { bytes, packets, first, notes } =
+        file_of(condition, earlier, stop).map_err(told)?;
+    let Some(first) = first else { return Err("there are no such packets any more".to_owned()) };
+    let (path, mut file) =
+        new_file(folder, first).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+    written.map_err(|e| format!("{}: {e}", path.display()))?;
+    let lacks = match notes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", notes.join("; ")),
+    };
+    Ok(format!("{packets} packets are in {}{lacks}", path.display()))
+}
+
+/// A new file that is called by the time of its first packet, to the second.
+fn new_file(folder: &Path, first: i64) -> io::Result<(PathBuf, File)> {
+    let time = rfc3339(first).replace(':', "-");
+    let time = time.get(..19).unwrap_or(&time);
+    for n in 1..=FILES_MAX {
+        let again = if n > 1 { format!("-{n}") } else { String::new() };
+        let path = folder.join(format!("packets-{time}{again}.pcapng"));
+        match File::create_new(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (path, file)),
         }
     }
+    Err(io::Error::other(format!("there are {FILES_MAX} files of this second already")))
+}
+
+fn told(why: NoPackets) -> String {
+    match why {
+        NoPackets::Wrong(why, text) => format!("{why}: {text}"),
+        NoPackets::Unknown(why) | NoPackets::Impossible(why) | NoPackets::Busy(why) => why,
+    }
+}
+
+fn search(
+    condition: &str,
+    earlier: &Earlier,
+    stop: &Arc<AtomicBool>,
+) -> Result<FoundPackets, String> {
+    that_meet(condition, earlier, stop).map(|answer| for_screen(&answer)).map_err(told)
 }
 
 /// An answer of the API, as the screen shows it.

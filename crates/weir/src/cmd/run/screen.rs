@@ -6,7 +6,7 @@ use super::row_packets::RowPackets;
 use super::serves::is_stream;
 use super::session::Run;
 use crate::args::RunOptions;
-use crate::exit::Status;
+use crate::exit::{Status, usage};
 use crate::packets::Earlier;
 use crate::page::RunPhase;
 use crate::signals;
@@ -64,6 +64,9 @@ pub(crate) fn show(
         true => Pace::Whole,
         false => Pace::Live,
     };
+    if let Some(folder) = options.lookback.capture_dir.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(usage(format!("--capture-dir {}: there is no such folder", folder.display())));
+    }
     let setup = Setup::first(pace, options.workers.get());
     let programs = setup.compile().map_err(anyhow::Error::msg)?;
     let run = Run {
@@ -146,7 +149,7 @@ impl Run<'_> {
                 changing: None,
                 waiting: None,
                 refused: None,
-                packets: RowPackets::new(scope, earlier),
+                packets: RowPackets::new(scope, earlier, self.options.lookback.capture_dir.clone()),
             };
             shown.start(source)?;
             let result = screen.show(terminal, &mut shown, &stop);
@@ -267,7 +270,7 @@ impl ShownRun<'_, '_> {
         if let Some(pass) = &self.pass {
             pass.stop.store(true, Ordering::SeqCst);
         }
-        self.packets.look_for(None);
+        self.packets.end();
         self.join();
     }
 
@@ -350,6 +353,14 @@ impl ScreenRun for ShownRun<'_, '_> {
 
     fn found(&mut self) -> Option<Result<FoundPackets, String>> {
         self.packets.found()
+    }
+
+    fn save_packets(&mut self, condition: &str) {
+        self.packets.save(condition);
+    }
+
+    fn saved(&mut self) -> Option<Result<String, String>> {
+        self.packets.saved()
     }
 
     fn state(&mut self) -> Option<RunState> {
