@@ -210,7 +210,7 @@ impl<S: Service, C: Connection> Visit<S, C> {
 
     fn converse(&self, stream: &C) -> io::Result<()> {
         let until = deadline(self.bounds.ask);
-        let (held, most) = (Held { all: &self.bytes, own: 0 }, self.bounds.bytes);
+        let (held, most) = (QuestionBytes { all: &self.bytes, own: 0 }, self.bounds.bytes);
         let mut asking = BufReader::new(Asking { stream, until, held, most });
         let asked = self.service.read(&mut asking);
         // The client is not to blame for the time that the answer takes to make: its own time
@@ -243,12 +243,12 @@ impl<S: Service, C: Connection> Visit<S, C> {
 }
 
 /// Bytes of a question that is in memory, counted as long as this is there.
-struct Held<'a> {
+struct QuestionBytes<'a> {
     all: &'a AtomicU64,
     own: u64,
 }
 
-impl Drop for Held<'_> {
+impl Drop for QuestionBytes<'_> {
     fn drop(&mut self) {
         self.all.fetch_sub(self.own, Ordering::Relaxed);
     }
@@ -258,7 +258,7 @@ impl Drop for Held<'_> {
 struct Asking<'a, C> {
     stream: &'a C,
     until: Instant,
-    held: Held<'a>,
+    held: QuestionBytes<'a>,
     most: u64,
 }
 

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Hands the rows of programs to the clients that asked for them. Clones are of the same.
 #[derive(Clone, Default)]
-pub struct RowFeed(Arc<Shared>);
+pub struct RowFeed(Arc<SharedFeed>);
 
 #[derive(Default)]
-struct Shared {
+struct SharedFeed {
     /// How many clients there are: looked at for every batch of rows.
     streams: AtomicUsize,
     lost: AtomicU64,
@@ -126,7 +126,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl RowFeed {
     /// A feed that keeps rows.
     pub fn that_keeps(keeping: Keeping) -> RowFeed {
-        RowFeed(Arc::new(Shared { keeping, ..Shared::default() }))
+        RowFeed(Arc::new(SharedFeed { keeping, ..SharedFeed::default() }))
     }
 
     /// These outputs are there from now on. Clients of programs that are neither among them nor

@@ -34,7 +34,7 @@ pub struct Queue {
     /// Outputs that the sink does not know yet, since the queue was full.
     unreported: Option<Vec<Output>>,
     ended: Receiver<()>,
-    shared: Arc<Shared>,
+    shared: Arc<SinkQueueState>,
     when_full: WhenFull,
     /// Rows put into the queue.
     queued: u64,
@@ -47,7 +47,7 @@ pub struct Queue {
 
 /// What both threads see.
 #[derive(Default)]
-struct Shared {
+struct SinkQueueState {
     /// What the sink failed with.
     error: Mutex<Option<io::Error>>,
     /// Whether rows are to be shown as soon as no more are waiting.
@@ -81,7 +81,7 @@ impl Queue {
         let (messages, to_write) = mpsc::sync_channel(batches);
         let (written, back) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SinkQueueState::default());
         let theirs = Arc::clone(&shared);
         thread::Builder::new().name("sink".to_owned()).spawn(move || {
             // Dropped at the end, whatever that is.
@@ -188,7 +188,7 @@ fn write(
     sink: &mut dyn Sink,
     messages: &Receiver<Message>,
     back: &Sender<(u64, usize, Rows)>,
-    shared: &Shared,
+    shared: &SinkQueueState,
 ) -> io::Result<()> {
     loop {
         let message = match messages.try_recv() {

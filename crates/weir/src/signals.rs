@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 const HANDLED: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1];
 
 /// Signals that are caught, before a thread handles them.
-pub(crate) struct Heard(Signals);
+pub(crate) struct CaughtSignals(Signals);
 
 /// From now on SIGINT, SIGTERM and SIGHUP set `stop`. A second SIGINT or SIGTERM ends the process
 /// at once, with the status that shells give to the signal (130 for Ctrl-C).
@@ -26,7 +26,7 @@ pub(crate) struct Heard(Signals);
 /// A signal that comes meanwhile waits until all of its handlers are installed: with only the first
 /// of them it would end neither the process nor the run. Other threads would have to block it, too,
 /// so this function is called before any thread is started.
-pub(crate) fn hear(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
+pub(crate) fn hear(stop: &Arc<AtomicBool>) -> io::Result<CaughtSignals> {
     hear_until(stop, &Arc::default(), true)
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn hear(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
 pub(crate) fn hear_on_screen(
     stop: &Arc<AtomicBool>,
     given_back: &Arc<AtomicBool>,
-) -> io::Result<Heard> {
+) -> io::Result<CaughtSignals> {
     hear_until(stop, given_back, false)
 }
 
@@ -60,14 +60,22 @@ pub(crate) fn end_with_parent(parent: u32) -> io::Result<bool> {
 }
 
 /// A signal ends the process where `ready` is set; with `sets` the first one sets it.
-fn hear_until(stop: &Arc<AtomicBool>, ready: &Arc<AtomicBool>, sets: bool) -> io::Result<Heard> {
+fn hear_until(
+    stop: &Arc<AtomicBool>,
+    ready: &Arc<AtomicBool>,
+    sets: bool,
+) -> io::Result<CaughtSignals> {
     let before = SigSet::from_iter(HANDLED).thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let heard = register(stop, ready, sets);
     before.thread_set_mask()?;
     heard
 }
 
-fn register(stop: &Arc<AtomicBool>, ready: &Arc<AtomicBool>, sets: bool) -> io::Result<Heard> {
+fn register(
+    stop: &Arc<AtomicBool>,
+    ready: &Arc<AtomicBool>,
+    sets: bool,
+) -> io::Result<CaughtSignals> {
     for signal in [SIGINT, SIGTERM] {
         // In this order: the flag that makes the next signal the second one is set after it is
         // read.
@@ -82,10 +90,10 @@ fn register(stop: &Arc<AtomicBool>, ready: &Arc<AtomicBool>, sets: bool) -> io::
         flag::register(SIGHUP, Arc::clone(stop))?;
         heard.push(SIGHUP);
     }
-    Ok(Heard(Signals::new(heard)?))
+    Ok(CaughtSignals(Signals::new(heard)?))
 }
 
-impl Heard {
+impl CaughtSignals {
     /// Starts a thread that calls `wake` at signals that end the run, and prints `stats` at
     /// SIGUSR1. It also handles the signals that came since they are caught.
     pub(crate) fn handle_signals(
@@ -103,7 +111,7 @@ impl Heard {
         print: impl Fn() + Send + 'static,
         wake: impl Fn() + Send + 'static,
     ) -> io::Result<()> {
-        let Heard(mut signals) = self;
+        let CaughtSignals(mut signals) = self;
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
                 match signal {

@@ -24,9 +24,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App, state: &RunState) -> u16 
     let total = app.shown.of_filter;
     let series = &app.shown.series;
     let mut y = 1;
-    let packets = Line { title: "packets/s", rate: total.packets_per_s, of: |p| p.packets };
+    let packets = RateLine { title: "packets/s", rate: total.packets_per_s, of: |p| p.packets };
     y += packets.draw(canvas, series, y, height, canvas.look.packets());
-    let bits = Line { title: "bits/s", rate: total.bits_per_s, of: |p| p.bytes };
+    let bits = RateLine { title: "bits/s", rate: total.bits_per_s, of: |p| p.bytes };
     y += bits.draw(canvas, series, y, height, canvas.look.bits());
     if canvas.area.height >= 16 {
         y += axis(canvas, app, y);
@@ -70,13 +70,13 @@ fn title(canvas: &mut Canvas<'_>, app: &App, state: &RunState) {
 }
 
 /// A rate, and how it was over time.
-struct Line {
+struct RateLine {
     title: &'static str,
     rate: f64,
     of: fn(Point) -> u64,
 }
 
-impl Line {
+impl RateLine {
     /// Draws it; gives its height.
     fn draw(
         &self,

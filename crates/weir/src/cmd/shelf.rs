@@ -10,7 +10,7 @@ mod refusal;
 
 use crate::exit::Status;
 use crate::shelf::{read_message, write_message};
-use files::{Folder, Held};
+use files::{Folder, Uploads};
 use refusal::Refusal;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -31,7 +31,7 @@ pub(crate) fn run() -> anyhow::Result<Status> {
     let Some((setup, _)) = setup else {
         anyhow::bail!("`weir serve` starts this command; it is of no use by itself");
     };
-    let mut keeper = match Keeper::new(&setup) {
+    let mut keeper = match CaptureKeeper::new(&setup) {
         Ok(keeper) => keeper,
         Err(why) => {
             write_message(&mut output, &json!({ "error": why }), &[])?;
@@ -50,19 +50,19 @@ pub(crate) fn run() -> anyhow::Result<Status> {
 }
 
 /// Keeps captures.
-struct Keeper {
+struct CaptureKeeper {
     folder: Option<Folder>,
-    held: Held,
+    held: Uploads,
     confines: bool,
 }
 
-impl Keeper {
-    fn new(setup: &Value) -> Result<Keeper, String> {
+impl CaptureKeeper {
+    fn new(setup: &Value) -> Result<CaptureKeeper, String> {
         if let Some(user) = setup["user"].as_str() {
             become_user(user).map_err(|e| format!("-Z {user}: {e}"))?;
         }
         let folder = setup["folder"].as_str().map(Folder::open).transpose()?;
-        Ok(Keeper { folder, held: Held::default(), confines: setup["confines"] != false })
+        Ok(CaptureKeeper { folder, held: Uploads::default(), confines: setup["confines"] != false })
     }
 
     fn answer(&mut self, question: &Value, bytes: Vec<u8>) -> Result<(Value, Vec<u8>), Refusal> {

@@ -34,7 +34,7 @@ fn now() -> Instant {
 }
 
 /// What a host hears.
-enum Heard {
+enum HostEvent {
     /// Of the group; `None` if the member has gone.
     Group(Option<GroupEvent>),
     /// Of the partition with this number, by the process with that one; `None` if it has gone.
@@ -64,7 +64,7 @@ pub(crate) fn host(
     let events = member.take_output().context("the process that talks to Kafka")?;
     let (to, heard) = mpsc::channel();
     let wake = to.clone();
-    signals.handle(|| (), move || drop(wake.send(Heard::Signal)))?;
+    signals.handle(|| (), move || drop(wake.send(HostEvent::Signal)))?;
     listen_to_group(events, to.clone())?;
     if !options.quiet {
         term.say(format_args!("{topic}: {count} partitions, group {group}"));
@@ -96,15 +96,15 @@ pub(crate) fn host(
     host.run(&heard, &stop)
 }
 
-fn listen_to_group(events: std::process::ChildStdout, to: Sender<Heard>) -> io::Result<()> {
+fn listen_to_group(events: std::process::ChildStdout, to: Sender<HostEvent>) -> io::Result<()> {
     let listen = move || {
         let mut events = BufReader::new(events);
         while let Ok(event) = read_framed(&mut events) {
-            if to.send(Heard::Group(Some(event))).is_err() {
+            if to.send(HostEvent::Group(Some(event))).is_err() {
                 return;
             }
         }
-        drop(to.send(Heard::Group(None)));
+        drop(to.send(HostEvent::Group(None)));
     };
     std::thread::Builder::new().name("group".to_owned()).spawn(listen)?;
     Ok(())
@@ -124,7 +124,7 @@ struct Host<'a> {
     /// Runs that share the memory.
     share: u64,
     member: Option<Carrier>,
-    to: Sender<Heard>,
+    to: Sender<HostEvent>,
     /// The processes of partitions, by partition, each with its number.
     pairs: BTreeMap<i32, (u64, Pair)>,
     number: u64,
@@ -141,7 +141,7 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
-    fn run(mut self, heard: &Receiver<Heard>, stop: &AtomicBool) -> anyhow::Result<Status> {
+    fn run(mut self, heard: &Receiver<HostEvent>, stop: &AtomicBool) -> anyhow::Result<Status> {
         let mut ticked = now();
         while !(self.is_ending && self.pairs.is_empty()) {
             // Events that come all the time must not keep it from looking after partitions.
@@ -150,11 +150,11 @@ impl Host<'_> {
                 self.tick()?;
             }
             match heard.recv_timeout(TICK) {
-                Ok(Heard::Group(event)) => self.of_group(event)?,
-                Ok(Heard::Partition(partition, number, event)) => {
+                Ok(HostEvent::Group(event)) => self.of_group(event)?,
+                Ok(HostEvent::Partition(partition, number, event)) => {
                     self.of_partition(partition, number, event)?;
                 }
-                Ok(Heard::Signal) => self.end(),
+                Ok(HostEvent::Signal) => self.end(),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             if stop.load(Ordering::Relaxed) {
@@ -254,11 +254,11 @@ impl Host<'_> {
         let listen = move || {
             let mut events = BufReader::new(events);
             while let Ok(event) = read_framed(&mut events) {
-                if to.send(Heard::Partition(partition, number, Some(event))).is_err() {
+                if to.send(HostEvent::Partition(partition, number, Some(event))).is_err() {
                     return;
                 }
             }
-            drop(to.send(Heard::Partition(partition, number, None)));
+            drop(to.send(HostEvent::Partition(partition, number, None)));
         };
         std::thread::Builder::new().name(format!("partition {partition}")).spawn(listen)?;
         self.pairs.insert(partition, (number, pair));

@@ -6,7 +6,7 @@ use crate::args::RunOptions;
 use crate::exit::usage;
 use crate::offload::{self, KernelQuery};
 use crate::output::{Fresh, Taken};
-use crate::signals::Heard;
+use crate::signals::CaughtSignals;
 use crate::source::{Stream, Take};
 use crate::stats::Stats;
 use crate::tables::KernelTables;
@@ -280,7 +280,7 @@ impl Run<'_> {
         &self,
         input: Input,
         stream: bool,
-        heard: Heard,
+        heard: CaughtSignals,
         stats: &Stats,
     ) -> anyhow::Result<Option<Box<dyn Source>>> {
         let passes = self.serves.as_ref().map(|serves| Arc::clone(&serves.passes));

@@ -49,7 +49,7 @@ fn interval(span: i64) -> (i64, &'static str) {
 }
 
 /// What a run reads from, and where its rows and packets go.
-pub(super) struct Flow<'a> {
+pub(super) struct RunEnds<'a> {
     pub(super) source: PassSource,
     pub(super) sink: Box<dyn Sink + 'a>,
     pub(super) outlets: PacketOutlets,
@@ -102,9 +102,9 @@ impl Run<'_> {
     pub(super) fn stay(
         &self,
         serves: &Serving,
-        flow: &mut Flow<'_>,
+        run_ends: &mut RunEnds<'_>,
         stats: &Stats,
-        mut run: impl FnMut(&Program, &mut Flow<'_>, Arc<AtomicBool>) -> Outcome,
+        mut run: impl FnMut(&Program, &mut RunEnds<'_>, Arc<AtomicBool>) -> Outcome,
     ) -> anyhow::Result<Outcome> {
         let mut program = None;
         loop {
@@ -114,9 +114,9 @@ impl Run<'_> {
                 true => serves.passes.begin(),
                 false => Arc::clone(&self.stop),
             };
-            let outcome = run(program.as_ref().unwrap_or(&self.program), flow, stop);
+            let outcome = run(program.as_ref().unwrap_or(&self.program), run_ends, stop);
             if !serves.passes.has_next() {
-                let interfaces = flow.source.interfaces();
+                let interfaces = run_ends.source.interfaces();
                 let ledger = outcome.ledger.clone();
                 stats.set_last(Some(RunCounts { ledger, interfaces }));
                 self.phase.has_ended(outcome.error.as_ref().map(ToString::to_string));
@@ -130,7 +130,7 @@ impl Run<'_> {
             // In this order: who has asked for a change does not see that all is read.
             self.phase.goes_on();
             program = serves.passes.next();
-            flow.source = self.read_through(self.counted(self.captures()?.start()?), None)?;
+            run_ends.source = self.read_through(self.counted(self.captures()?.start()?), None)?;
         }
     }
 

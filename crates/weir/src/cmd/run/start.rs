@@ -4,7 +4,7 @@ use super::carriers::{Carriers, packet_topic};
 use super::opening::OpenInput;
 use super::publish::{Published, Publisher};
 use super::serves::{Serving, is_stream};
-use super::serving::Flow;
+use super::serving::RunEnds;
 use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
@@ -229,9 +229,9 @@ impl Run<'_> {
             kernel: kernel.clone().map(|tables| tables as Arc<dyn KernelFeed>),
             ..self.engine_options(&stats, changes)
         };
-        let mut flow = Flow { source, sink, outlets };
-        let outcome = self.run_through(&mut flow, &options, &stats, progress.as_mut())?;
-        let Flow { mut source, sink, outlets } = flow;
+        let mut run_ends = RunEnds { source, sink, outlets };
+        let outcome = self.run_through(&mut run_ends, &options, &stats, progress.as_mut())?;
+        let RunEnds { mut source, sink, outlets } = run_ends;
         drop(sink);
         drop(server);
         let quiet = self.options.quiet;
@@ -282,23 +282,23 @@ impl Run<'_> {
     /// Runs over the packets: once, or for a page as often as its programs change.
     fn run_through(
         &self,
-        flow: &mut Flow<'_>,
+        run_ends: &mut RunEnds<'_>,
         options: &Options,
         stats: &Stats,
         mut progress: Option<&mut Progress>,
     ) -> anyhow::Result<Outcome> {
-        let mut pass = |program: &Program, flow: &mut Flow<'_>, options: &Options| {
-            let ends = (&mut *flow.sink as _, &mut flow.outlets as _);
-            let (functions, source) = (&self.functions, &mut flow.source);
+        let mut pass = |program: &Program, run_ends: &mut RunEnds<'_>, options: &Options| {
+            let ends = (&mut *run_ends.sink as _, &mut run_ends.outlets as _);
+            let (functions, source) = (&self.functions, &mut run_ends.source);
             weir_engine::run::run_to(program, functions, source, ends, options, &mut |account| {
                 if let Some(progress) = &mut progress {
                     progress.update(account);
                 }
             })
         };
-        let Some(serves) = &self.serves else { return Ok(pass(&self.program, flow, options)) };
-        self.stay(serves, flow, stats, |program, flow, stop| {
-            pass(program, flow, &self.pass_options(options, stop))
+        let Some(serves) = &self.serves else { return Ok(pass(&self.program, run_ends, options)) };
+        self.stay(serves, run_ends, stats, |program, run_ends, stop| {
+            pass(program, run_ends, &self.pass_options(options, stop))
         })
     }
 }

@@ -145,7 +145,7 @@ fn is_capture(name: &str) -> bool {
 
 /// Captures that clients sent.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct Uploads {
     uploads: Vec<Upload>,
     next: u64,
 }
@@ -157,7 +157,7 @@ struct Upload {
     file: File,
 }
 
-impl Held {
+impl Uploads {
     /// Keeps a capture; says what it is called from now on.
     ///
     /// # Errors
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn captures_that_were_sent_are_few_and_go() {
-        let mut held = Held::default();
+        let mut held = Uploads::default();
         assert!(held.add("x", &[]).is_err());
         let first = held.add("../\u{1b}[31m evil.pcap", b"one").unwrap_or_default();
         assert_eq!(
