@@ -40,7 +40,7 @@ pub struct Lookups {
     /// Where packets come from, and whether more are to come.
     pub run: Box<dyn Fn() -> Value + Send + Sync>,
     /// What has gone through the stages of programs; `None` if the run does not answer in time.
-    pub flow: Box<dyn Fn() -> Option<Value> + Send + Sync>,
+    pub stages: Box<dyn Fn() -> Option<Value> + Send + Sync>,
 }
 
 /// The paths of the API and their methods, as openapi.json describes them.
@@ -49,7 +49,6 @@ pub(crate) const ROUTES: &[(&str, &str)] = &[
     ("/api/v1/captures/query", "POST"),
     ("/api/v1/check", "POST"),
     ("/api/v1/fields", "GET"),
-    ("/api/v1/flow", "GET"),
     ("/api/v1/library", "GET"),
     ("/api/v1/openapi.json", "GET"),
     ("/api/v1/packets", "POST"),
@@ -58,6 +57,7 @@ pub(crate) const ROUTES: &[(&str, &str)] = &[
     ("/api/v1/recent", "GET"),
     ("/api/v1/rows", "GET"),
     ("/api/v1/run", "GET"),
+    ("/api/v1/stages", "GET"),
     ("/api/v1/stats", "GET"),
     ("/api/v1/suppressions", "GET, POST, PUT, DELETE"),
 ];
@@ -231,7 +231,7 @@ impl Api {
                 Response::json(Status::Ok, &(self.lookups.check)(&text, &params))
             }),
             ("/api/v1/fields", _) => Ok(Response::json(Status::Ok, &self.lookups.fields)),
-            ("/api/v1/flow", _) => (self.lookups.flow)()
+            ("/api/v1/stages", _) => (self.lookups.stages)()
                 .map(|value| Response::json(Status::Ok, &value))
                 .ok_or_else(|| Box::new(error(Status::Unavailable, SILENT, ""))),
             ("/api/v1/library", _) => Ok(Response::json(Status::Ok, &self.lookups.library)),

@@ -1,8 +1,8 @@
 //! What a page says of a run, and what it asks of the language: the words of queries, what is
 //! wrong with one, and those of the library.
 
-use crate::flow::FlowView;
 use crate::library::{Entry, LIBRARY};
+use crate::stage_flow::StageFlowView;
 use crate::stats::Stats;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -135,13 +135,13 @@ impl RunPhase {
 
 /// The answers that do not depend on packets.
 pub(crate) fn lookups(phase: RunPhase, (stats, answers): (&Stats, &Arc<Answers>)) -> Lookups {
-    let (flow, answers) = (FlowView::new(stats.clone()), Arc::clone(answers));
+    let (flows, answers) = (StageFlowView::new(stats.clone()), Arc::clone(answers));
     Lookups {
         check: Box::new(check),
         fields: json!({ "words": words() }),
         library: json!({ "queries": of_packets().map(entry).collect::<Vec<_>>() }),
         run: Box::new(move || phase.value()),
-        flow: Box::new(move || flow.value(&answers)),
+        stages: Box::new(move || flows.value(&answers)),
     }
 }
 

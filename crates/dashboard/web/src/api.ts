@@ -150,7 +150,7 @@ export interface StageFlow {
   workers: number[];
 }
 
-export interface Flow {
+export interface StageFlows {
   programs: { name: string; stages: StageFlow[] }[];
   waiting?: number;
   waiting_max: number;

@@ -1,6 +1,6 @@
 // The view of plans: where each stage of a program runs, and what crosses between the levels.
 
-import { api, type Column, type Flow, type StageFlow } from "./api";
+import { api, type Column, type StageFlow, type StageFlows } from "./api";
 import { clean, h, put, redraw, type Child } from "./dom";
 import { percent, short, whole } from "./format";
 import type { State } from "./state";
@@ -118,9 +118,9 @@ export class PlanView {
   /** Asks what goes through stages, and shows it where the stages stand. */
   private async askFlow(): Promise<void> {
     const program = this.program;
-    let flow: Flow;
+    let flow: StageFlows;
     try {
-      flow = await api<Flow>("GET", "flow");
+      flow = await api<StageFlows>("GET", "stages");
     } catch {
       // The head of the page says that the run does not answer.
       return;

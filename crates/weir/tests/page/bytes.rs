@@ -371,7 +371,7 @@ fn stages_count_what_goes_through_them() {
         let file = file.display().to_string();
         let served = Served::start(&["serve", &file, "--http", "0", "-j", workers, "-r", &mixed()]);
         until_ended(&served);
-        let (status, flow) = api(&served, "GET", "flow", &Value::Null);
+        let (status, flow) = api(&served, "GET", "stages", &Value::Null);
         assert_eq!(status, 200, "{flow}");
         let programs = flow["programs"].as_array().expect("a list");
         let find = |name: &str| {

@@ -14,14 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const FRESH: Duration = Duration::from_millis(250);
 
 /// Asks a run, which is asked once for clients that come at the same time.
-pub(crate) struct FlowView {
+pub(crate) struct StageFlowView {
     stats: Stats,
     latest: Mutex<Option<(Instant, Value)>>,
 }
 
-impl FlowView {
-    pub(crate) fn new(stats: Stats) -> FlowView {
-        FlowView { stats, latest: Mutex::default() }
+impl StageFlowView {
+    pub(crate) fn new(stats: Stats) -> StageFlowView {
+        StageFlowView { stats, latest: Mutex::default() }
     }
 
     /// What has gone through each stage; `None` if the run does not answer.
