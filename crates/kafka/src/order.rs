@@ -289,6 +289,31 @@ pub enum LogEnd {
     OfRun,
 }
 
+/// Bytes of rows in one event. As JSON they take up to twice as many, and have room in
+/// [`ORDER_MAX`].
+const ROWS_BYTES: usize = ORDER_MAX / 4;
+
+impl PartitionEvent {
+    /// Rows that are committed together, as events that [`read_framed`] takes: of whole lines,
+    /// unless one line is longer than an event.
+    pub fn of_rows(text: &str) -> impl Iterator<Item = PartitionEvent> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let mut most = rest.len().min(ROWS_BYTES);
+            while !rest.is_char_boundary(most) {
+                most -= 1;
+            }
+            let end = match rest.len() == most {
+                true => most,
+                false => rest[..most].rfind('\n').map_or(most, |at| at + 1),
+            };
+            let (rows, left) = rest.split_at(end);
+            rest = left;
+            (!rows.is_empty()).then(|| PartitionEvent::Rows(rows.to_owned()))
+        })
+    }
+}
+
 /// The answer to an order, before the work begins.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CarrierAnswer {
@@ -336,6 +361,27 @@ pub fn read_framed<T: for<'a> Deserialize<'a>>(from: &mut impl Read) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A commit has up to 50,000 rows, which are more than one event takes.
+    #[test]
+    fn many_rows_arrive_in_whole_lines() {
+        let row = "{\"source\":\"\u{e9}\",\"path\":\"\\\\\"}\n";
+        let long = format!("{}\n", "\u{e9}\"".repeat(ROWS_BYTES / 2));
+        let text = [&row.repeat(50_000), &*long, row].concat();
+        let mut bytes = Vec::new();
+        for event in PartitionEvent::of_rows(&text) {
+            write_framed(&event, &mut bytes).expect("memory takes it");
+        }
+        let (mut from, mut found, mut whole) = (&bytes[..], String::new(), 0);
+        while !from.is_empty() {
+            let event = read_framed(&mut from).expect("an event that is not too long");
+            let PartitionEvent::Rows(rows) = event else { panic!("{event:?}") };
+            whole += usize::from(rows.ends_with('\n'));
+            found += &rows;
+        }
+        assert!(found == text && whole > 6, "{} bytes of {}, {whole}", found.len(), text.len());
+        assert_eq!(PartitionEvent::of_rows("").count(), 0);
+    }
 
     #[test]
     fn orders_arrive() {

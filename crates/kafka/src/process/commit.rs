@@ -349,8 +349,8 @@ impl<'a> Committer<'a> {
     fn commit(&mut self) -> Result<(), Stopped> {
         self.open()?;
         let partition = self.partition;
-        if !self.text.is_empty() {
-            (self.report)(&PartitionEvent::Rows(std::mem::take(&mut self.text)))?;
+        for rows in PartitionEvent::of_rows(&std::mem::take(&mut self.text)) {
+            (self.report)(&rows)?;
         }
         let list = partition.list(Offset::Offset(self.next.offset));
         let list = list.map_err(|e| Stopped::Again(e.to_string()))?;
