@@ -6,6 +6,7 @@ mod allocations;
 mod answer;
 mod arguments;
 mod attacks;
+mod cluster;
 mod compare;
 mod compressed;
 mod contestant;
@@ -187,6 +188,12 @@ enum Action {
     /// Detectors against attacks by real tools, mixed into real traffic, beside naive thresholds
     /// and Suricata; attacks/make.sh makes the attacks.
     Attacks(attacks::AttacksOptions),
+    /// Weir with Kafka on loopback: what it sends there and takes from there, beside the bare
+    /// client; takes Java and Maven, and a build with `--features weir/kafka,weir-bench/kafka`.
+    Cluster(cluster::ClusterOptions),
+    /// The bare client of Kafka of `cluster`.
+    #[command(hide = true)]
+    BareClient(cluster::BareClient),
     /// An end of the network of `forward`, until standard input ends.
     #[command(hide = true)]
     ForwardEnd(forward::End),
@@ -278,6 +285,8 @@ fn main() -> Result<()> {
         Action::OffloadProgram(options) => print(kernel::run_program(&options)?),
         Action::Forward(options) => print(forward::run(&options)?),
         Action::Attacks(options) => print(attacks::run(&options)?),
+        Action::Cluster(options) => print(cluster::run(&options)?),
+        Action::BareClient(client) => print(client.run()?),
         Action::ForwardEnd(end) => end.run(),
         Action::Send(load) => print(format_args!("sent={}", load.send()?)),
         Action::Receive(receive) => print(receive.run()?),

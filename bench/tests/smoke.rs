@@ -232,6 +232,41 @@ fn network_functions() {
     assert_eq!(table.contains("Not measured: "), !nft, "{table}");
 }
 
+/// What goes into Kafka comes out of it, and Flink alone counts what Weir counts.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn kafka_and_flink() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (out, json) = (folder.path().join("out"), folder.path().join("cluster.json"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    command.args(["cluster", "--check", "--rounds", "1", "-n", "200000"]);
+    let output = command.arg("--json").arg(&json).arg("--out").arg(&out).output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // The binary of Weir lies beside this one only where the whole workspace was built.
+    let cannot = ["Not measured", "build it first"];
+    if !output.status.success() && cannot.iter().any(|why| errors.contains(why)) {
+        eprintln!("SKIPPED kafka_and_flink: {errors}");
+        return;
+    }
+    assert!(output.status.success(), "{errors}");
+    let table = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(rows(&table, "packets into") + rows(&table, "packets out of"), 4, "{table}");
+    assert_eq!(rows(&table, "partial results into Kafka"), 2, "{table}");
+    assert_eq!(rows(&table, "partial results out of Kafka"), 2, "{table}");
+    let everything = std::fs::read_to_string(json).expect("written");
+    let everything: Value = serde_json::from_str(&everything).expect("JSON");
+    let all = |part: &str| everything[part].as_array().expect("measurements").clone();
+    let timed = |run: &Value| run["wall_s"].as_f64().is_some_and(|s| s > 0.0);
+    for line in all("transfers") {
+        assert!(line["rounds"].as_array().expect("rounds").iter().all(timed), "{line}");
+    }
+    if table.contains("Not measured") {
+        eprintln!("SKIPPED kafka_and_flink, in part: {table}");
+        return;
+    }
+    assert_eq!(rows(&table, "Flink alone"), 1, "{table}");
+}
+
 #[test]
 fn other_programs_beside_ours() {
     // The binary of Weir lies beside this one only where the whole workspace was built.

@@ -1,0 +1,206 @@
+//! Weir with Kafka and Flink, all on loopback: what it sends to Kafka and takes from there beside
+//! the bare client, and what it counts beside Flink alone.
+//!
+//! Nothing about time is asserted; an answer that is wrong is an error. What takes a server that
+//! can't be started here is named, and not measured.
+
+#[cfg_attr(
+    not(feature = "kafka"),
+    allow(dead_code, reason = "records that nobody can send are not looked into")
+)]
+mod client;
+mod flink;
+mod servers;
+mod table;
+mod transfer;
+
+pub(crate) use transfer::BareClient;
+
+use crate::arguments::OUT;
+use crate::trace::{Sizes, TraceOptions};
+use anyhow::{Context, Result, bail, ensure};
+use flink::{Counter, SourceCounts};
+use serde_json::{Value, json};
+use servers::{MISSING, Servers};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use table::{CountsLine, TransferLine};
+use transfer::{Direction, Transfer, Transfers};
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Debug)]
+enum Part {
+    /// Packets and partial results that Weir sends to Kafka, beside the bare client.
+    IntoKafka,
+    /// The same on their way from Kafka.
+    OutOfKafka,
+    /// Packets of each source in a topic: Weir beside a job that Flink does alone.
+    FlinkAlone,
+}
+
+/// The trace: 65,535 sources, all about equally often, a million packets to a second.
+const SOURCES: TraceOptions = TraceOptions {
+    packets: 10_000_000,
+    conversations: CONVERSATIONS,
+    zipf: 0.0,
+    sizes: Sizes::Fixed64,
+    snaplen: 65_535,
+    ipv6: 0.0,
+    udp: 0.3,
+    seed: 42,
+};
+
+/// So many have 65,535 sources: a client and a server each, some of which come twice.
+const CONVERSATIONS: u32 = 32_779;
+
+/// The measurement that is asked for.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ClusterOptions {
+    /// What to measure; everything unless told otherwise.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Packets of the trace; fewer make a quick check, not a measurement.
+    #[arg(short = 'n', long, default_value_t = SOURCES.packets)]
+    packets: u64,
+    /// Rounds; one more before them is not counted.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Only check that everything works: no round to warm up.
+    #[arg(long)]
+    check: bool,
+    /// Write every single measurement to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where traces, and what servers store meanwhile, are kept.
+    #[arg(long, default_value = OUT, hide_default_value = true)]
+    out: PathBuf,
+}
+
+/// What was measured so far.
+#[derive(Default)]
+struct Measured {
+    transfers: Vec<TransferLine>,
+    counts: Vec<CountsLine>,
+    /// What could not be measured, and why.
+    left_out: Vec<String>,
+}
+
+/// Measures, and gives the tables.
+pub(crate) fn run(options: &ClusterOptions) -> Result<String> {
+    ensure!(
+        client::is_linked(),
+        "{MISSING}: this program was built without the client of Kafka; build both: cargo build \
+         --release -p weir -p weir-bench --features weir/kafka,weir-bench/kafka"
+    );
+    let mut servers = Servers::start(&options.out)?;
+    let folder = tempfile::tempdir().context("a folder for rows")?;
+    let mut measured = Measured::default();
+    let is_asked = |part| options.only.is_empty() || options.only.contains(&part);
+    let trace = TraceOptions { packets: options.packets, ..SOURCES };
+    let (trace, truth) = trace.make(&options.out)?;
+    let transfers = Transfers::prepare(trace, truth.packets, folder.path(), &servers)?;
+    measured.transfers = carry(options, &transfers, &servers)?;
+    // Flink takes memory and, now and then, time: it comes once what needs none is done.
+    if is_asked(Part::FlinkAlone) {
+        let counts = count(options, &transfers, &mut servers, folder.path());
+        measured.counts = or_left_out(counts, &mut measured.left_out)?;
+    }
+    if let Some(why) = measured.only_left_out() {
+        bail!("{why}");
+    }
+    if let Some(path) = &options.json {
+        let text = format!("{:#}\n", measured.json());
+        fs::write(path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(measured.markdown(options.rounds))
+}
+
+/// What was measured, or nothing, with the reason kept, where something is not installed.
+fn or_left_out<T>(measured: Result<Vec<T>>, left_out: &mut Vec<String>) -> Result<Vec<T>> {
+    match measured {
+        Err(e) if e.to_string().starts_with(MISSING) => {
+            left_out.push(e.to_string());
+            Ok(Vec::new())
+        }
+        other => other,
+    }
+}
+
+impl Measured {
+    /// Why nothing was measured, if that is so.
+    fn only_left_out(&self) -> Option<&String> {
+        let is_empty = self.transfers.is_empty() && self.counts.is_empty();
+        self.left_out.first().filter(|_| is_empty)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "transfers": self.transfers.iter().map(TransferLine::json).collect::<Vec<_>>(),
+            "counts": self.counts.iter().map(CountsLine::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn markdown(&self, rounds: u16) -> String {
+        let mut out = format!("Medians of {rounds} rounds; ratios are of the same round.\n");
+        let parts = [
+            (!self.transfers.is_empty()).then(|| table::transfers(&self.transfers)),
+            (!self.counts.is_empty()).then(|| table::counts(&self.counts)),
+        ];
+        for part in parts.into_iter().flatten().chain(self.left_out.iter().cloned()) {
+            out += &format!("\n{part}\n");
+        }
+        out
+    }
+}
+
+/// Carries everything in every round; who is first, turns.
+fn carry(
+    options: &ClusterOptions,
+    transfers: &Transfers,
+    servers: &Servers,
+) -> Result<Vec<TransferLine>> {
+    let all = [(Part::IntoKafka, Direction::IntoKafka), (Part::OutOfKafka, Direction::OutOfKafka)];
+    let is_asked = |part| options.only.is_empty() || options.only.contains(&part);
+    let wanted = all.into_iter().filter(|(part, _)| is_asked(*part));
+    let line = |transfer| TransferLine {
+        transfer,
+        load: transfers.load(transfer.freight),
+        rounds: Vec::new(),
+    };
+    let mut lines: Vec<TransferLine> =
+        wanted.flat_map(|(_, direction)| Transfer::all(direction)).map(line).collect();
+    for round in u16::from(options.check)..=options.rounds {
+        for at in 0..lines.len() {
+            let at = (at + usize::from(round)) % lines.len();
+            let line = &mut lines[at];
+            writeln!(io::stderr(), "round {round} of {}: {:?}", options.rounds, line.transfer)?;
+            let whole = transfers.measure(servers, line.transfer, round.into());
+            let whole = whole.with_context(|| format!("{:?}", line.transfer))?;
+            line.rounds.extend((round > 0).then_some(whole));
+        }
+    }
+    Ok(lines)
+}
+
+/// Counts packets of each source in every round, by Weir and by Flink.
+fn count(
+    options: &ClusterOptions,
+    transfers: &Transfers,
+    servers: &mut Servers,
+    folder: &Path,
+) -> Result<Vec<CountsLine>> {
+    servers.start_flink(1)?;
+    let counts = SourceCounts::prepare(transfers, servers, folder)?;
+    let line = |counter| CountsLine { counter, packets: transfers.packets, rounds: Vec::new() };
+    let mut lines = [Counter::Weir, Counter::Flink].map(line);
+    for round in u16::from(options.check)..=options.rounds {
+        for at in 0..lines.len() {
+            let line = &mut lines[(at + usize::from(round)) % 2];
+            writeln!(io::stderr(), "round {round} of {}: {:?}", options.rounds, line.counter)?;
+            let whole = counts.measure(line.counter, round.into())?;
+            line.rounds.extend((round > 0).then_some(whole));
+        }
+    }
+    Ok(lines.into())
+}
