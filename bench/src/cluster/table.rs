@@ -47,8 +47,8 @@ impl TransferLine {
 
     fn row(&self, bare: Option<&TransferLine>) -> String {
         let TopicLoad { bytes, items, .. } = self.load;
-        let (wall, cpu): (fn(&Whole) -> f64, fn(&Whole) -> f64) =
-            (|w| w.wall.as_secs_f64(), |w| w.cpu.as_secs_f64());
+        let wall: fn(&Whole) -> f64 = |whole| whole.wall.as_secs_f64();
+        let cpu: fn(&Whole) -> f64 = |whole| whole.cpu.as_secs_f64();
         let per = |count: u64, time: fn(&Whole) -> f64| {
             self.median(|whole| count as f64 / 1e6 / time(whole))
         };

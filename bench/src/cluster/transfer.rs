@@ -106,7 +106,7 @@ impl Transfers {
         for freight in [Freight::Packets, Freight::Partials] {
             let topic = transfers.source(freight);
             make_topic(servers, topic, freight)?;
-            process::run("weir", &mut transfers.into_kafka(servers, freight, topic))?;
+            process::run("weir", &mut transfers.sending(servers, freight, topic))?;
             let (records, bytes) = read(servers, topic)?;
             let items = match freight {
                 Freight::Packets => packets,
@@ -153,7 +153,7 @@ impl Transfers {
             (Direction::IntoKafka, Carrier::Weir) => {
                 make_topic(servers, &target, freight)?;
                 let whole =
-                    process::run("weir", &mut self.into_kafka(servers, freight, &target))?.whole;
+                    process::run("weir", &mut self.sending(servers, freight, &target))?.whole;
                 self.check(servers, freight, &target)?;
                 Ok(whole)
             }
@@ -172,7 +172,7 @@ impl Transfers {
     }
 
     /// Weir, sending what is in the capture.
-    fn into_kafka(&self, servers: &Servers, freight: Freight, topic: &str) -> Command {
+    fn sending(&self, servers: &Servers, freight: Freight, topic: &str) -> Command {
         let mut command = Command::new(&self.weir);
         let url = servers.url(topic);
         match freight {

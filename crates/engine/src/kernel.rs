@@ -13,10 +13,6 @@
 //! Frames that the kernel finished came over the wire, too: `completeness()` compares what was lost
 //! with all that came.
 
-mod continued;
-
-pub(crate) use continued::{ContinuedFeed, summarize_of};
-
 use crate::counters::Ends;
 use std::fmt;
 use std::sync::Arc;
@@ -43,8 +39,8 @@ pub trait KernelFeed: Send + Sync + fmt::Debug {
     /// once said of a time stays; at `i64::MAX`, it is how many there are now.
     fn finished_before(&self, time: i64) -> u64;
 
-    /// Says that from now on each frame goes up, and whole, since programs have changed (`true`); or
-    /// that the kernel goes on as at the beginning (`false`). What it holds stays there.
+    /// Says that from now on each frame goes up, and whole, since programs have changed (`true`);
+    /// or that the kernel goes on as at the beginning (`false`). What it holds stays there.
     fn hand_up(&self, all: bool);
 
     /// Whether cells of `first` and `last` come, which are ordered by time.

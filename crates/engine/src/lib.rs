@@ -12,6 +12,7 @@ mod community;
 mod compile;
 #[cfg(any(test, feature = "conform"))]
 pub mod conform;
+mod continued;
 pub mod counters;
 pub mod egress;
 pub mod exchange;

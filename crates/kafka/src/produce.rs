@@ -27,7 +27,7 @@ const OWN: &[(&str, &str)] = &[
 /// # Errors
 /// Where the client can't be made, no broker answers at the start, the topic can't be used, a
 /// broker refuses a record, or records are left when nothing was delivered for
-/// [`DRAIN`](crate::limits::DRAIN) after the end of the pipe. What could be delivered was delivered.
+/// [`DRAIN`](crate::limits::DRAIN) after the end of the pipe. What could be was delivered.
 pub fn produce(
     order: &CarrierOrder,
     task: &ProduceOrder,

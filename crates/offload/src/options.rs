@@ -34,8 +34,8 @@ pub struct OffloadOptions<'a> {
     /// The interface by which frames come, as `interface` names it, if all come by one.
     pub interface: Option<&'a str>,
     /// Whether pipelines may come and go while the program stays: then there is a word
-    /// ([`FrameCount::hand_up`](crate::FrameCount::hand_up)) by which the process lets all frames go
-    /// up.
+    /// ([`FrameCount::hand_up`](crate::FrameCount::hand_up)) by which the process lets all frames
+    /// go up.
     pub may_change: bool,
     /// Frames that are none of the capture's: they are not counted, and do not go up.
     pub refuse: &'a [Refuse],

@@ -387,8 +387,8 @@ impl RunOptions {
         self.control.is_some() || self.http.http.is_some()
     }
 
-    /// Whether a part of the query in the kernel decides which packets the host gets, for as long as
-    /// the run lasts: once programs have changed, packets go up, and no way leads back from there.
+    /// Whether a part of the query in the kernel decides which packets the host gets, for as long
+    /// as the run lasts: once programs have changed, packets go up, and no way leads back.
     pub(crate) fn gives_to_host(&self) -> bool {
         let in_kernel = self.live.is_xdp() && self.live.is_offload_required();
         !self.live.interface.is_empty() && in_kernel && !self.takes_programs()

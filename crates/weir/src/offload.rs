@@ -19,7 +19,7 @@ use weir_packet::walk::Headers;
 use weir_plan::physical::Physical;
 use weir_plan::{Program as Query, SourceKind};
 
-/// Why the kernel runs no part of this query, whatever the options of the run are; `None` of others.
+/// Why the kernel runs no part of this query, whatever the options of the run are.
 pub(crate) fn refusal_of(program: &Query) -> Option<String> {
     let reasons = [
         (

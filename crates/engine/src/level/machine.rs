@@ -67,8 +67,8 @@ impl<'e> MachineLevel<'e> {
         }
     }
 
-    /// Takes groups of the kernel, too: of these of its pipelines, as far as they take groups of the
-    /// level below.
+    /// Takes groups of the kernel, too: of these pipelines, as far as they take groups of the level
+    /// below.
     pub(crate) fn take_from(
         &mut self,
         feed: Arc<dyn KernelFeed>,

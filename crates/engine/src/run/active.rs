@@ -3,10 +3,11 @@
 use super::single;
 use crate::change::Change;
 use crate::compile::FittedProgram;
+use crate::continued::{ContinuedFeed, summarize_of};
 use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::functions::{BuildContext, Functions};
-use crate::kernel::{ContinuedFeed, KernelFeed, summarize_of};
+use crate::kernel::KernelFeed;
 use crate::level::machine::MachineLevel;
 use crate::level::machine::egress::EgressWriter;
 use crate::level::worker::{WorkerLevel, count_worker};

@@ -1,7 +1,7 @@
 //! The kernel level of a run whose programs have changed.
 
-use super::{KernelFeed, KernelGroups, KernelStates};
 use crate::counters::Ends;
+use crate::kernel::{KernelFeed, KernelGroups, KernelStates};
 use std::sync::Arc;
 use weir_plan::change::Continued;
 use weir_plan::physical::PipelineId;
