@@ -4,12 +4,16 @@
 //! Nothing about time is asserted; an answer that is wrong is an error. What takes a server that
 //! can't be started here is named, and not measured.
 
+#[cfg(feature = "kafka")]
+mod client;
+mod flink;
+#[cfg(not(feature = "kafka"))]
+mod no_client;
 #[cfg_attr(
     not(feature = "kafka"),
     allow(dead_code, reason = "records that nobody can send are not looked into")
 )]
-mod client;
-mod flink;
+mod record;
 mod servers;
 mod table;
 mod transfer;
@@ -20,6 +24,8 @@ use crate::arguments::OUT;
 use crate::trace::{Sizes, TraceOptions};
 use anyhow::{Context, Result, bail, ensure};
 use flink::{Counter, SourceCounts};
+#[cfg(not(feature = "kafka"))]
+use no_client as client;
 use serde_json::{Value, json};
 use servers::{MISSING, Servers};
 use std::fs;
@@ -89,7 +95,7 @@ struct Measured {
 /// Measures, and gives the tables.
 pub(crate) fn run(options: &ClusterOptions) -> Result<String> {
     ensure!(
-        client::is_linked(),
+        cfg!(feature = "kafka"),
         "{MISSING}: this program was built without the client of Kafka; build both: cargo build \
          --release -p weir -p weir-bench --features weir/kafka,weir-bench/kafka"
     );

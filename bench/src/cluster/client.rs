@@ -1,226 +1,170 @@
 //! The bare client of Kafka: librdkafka with the settings that Weir gives it, and nothing else.
 
-use anyhow::Result;
+use super::record::{KafkaRecord, SendRecord, Topic};
+use crate::timing::pause_ms;
+use anyhow::{Context as _, Result, bail, ensure};
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Header, Headers as _, Message as _, OwnedHeaders};
+use rdkafka::producer::ThreadedProducer;
+use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-/// A record as it stands in a topic.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct KafkaRecord {
-    pub(super) partition: i32,
-    pub(super) key: Option<Vec<u8>>,
-    pub(super) value: Vec<u8>,
-    pub(super) headers: Vec<(String, Vec<u8>)>,
+/// How long a broker may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long what was handed over may take to be delivered.
+const DRAIN: Duration = Duration::from_secs(120);
+
+/// What Weir sends with: delivery in order, of all records and of each one once, and as much as
+/// may wait (see the crate `kafka`). Batches are those of the client.
+const SENDING: [(&str, &str); 6] = [
+    ("enable.idempotence", "true"),
+    ("acks", "all"),
+    ("message.timeout.ms", "0"),
+    ("compression.type", "lz4"),
+    ("queue.buffering.max.kbytes", "65536"),
+    ("queue.buffering.max.messages", "100000"),
+];
+
+/// A consumer that is in no group. It may hold as much as the client holds by itself.
+const READING: [(&str, &str); 5] = [
+    ("group.id", "weir-bench"),
+    ("enable.auto.commit", "false"),
+    ("enable.auto.offset.store", "false"),
+    ("enable.partition.eof", "true"),
+    ("fetch.wait.max.ms", "100"),
+];
+
+fn config(topic: Topic<'_>, settings: &[(&str, &str)]) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", topic.brokers).set_log_level(RDKafkaLogLevel::Error);
+    for (name, value) in settings {
+        config.set(*name, *value);
+    }
+    config
 }
 
-/// A topic and where it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Topic<'a> {
-    pub(super) brokers: &'a str,
-    pub(super) name: &'a str,
+/// A consumer of all partitions of a topic, and how many there are.
+fn consumer(topic: Topic<'_>, from: Offset) -> Result<(BaseConsumer, usize)> {
+    let client: BaseConsumer = config(topic, &READING).create().context("a consumer")?;
+    let found = client.fetch_metadata(Some(topic.name), PATIENCE).context("asking a broker")?;
+    let of_topic = found.topics().iter().find(|of| of.name() == topic.name);
+    let count = of_topic.map_or(0, |of| of.partitions().len());
+    ensure!(count > 0, "there is no topic {}", topic.name);
+    let mut list = TopicPartitionList::new();
+    for partition in 0..count {
+        let partition = i32::try_from(partition).context("a partition")?;
+        list.add_partition_offset(topic.name, partition, from).context("a partition")?;
+    }
+    client.assign(&list).context("taking partitions")?;
+    Ok((client, count))
 }
 
-/// Something that a record is handed to, to be sent.
-pub(super) type SendRecord<'a> = &'a mut dyn FnMut(&KafkaRecord) -> Result<()>;
-
-#[cfg(feature = "kafka")]
-pub(super) use linked::{read_to_end, send_all};
-#[cfg(not(feature = "kafka"))]
-pub(super) use without::{read_to_end, send_all};
-
-/// Whether this program was built with the client.
-pub(super) const fn is_linked() -> bool {
-    cfg!(feature = "kafka")
+fn owned(record: &BorrowedMessage<'_>) -> KafkaRecord {
+    let headers = record.headers().into_iter().flat_map(|headers| headers.iter());
+    KafkaRecord {
+        partition: record.partition(),
+        key: record.key().map(<[u8]>::to_vec),
+        value: record.payload().unwrap_or_default().to_vec(),
+        headers: headers
+            .map(|h| (h.key.to_owned(), h.value.unwrap_or_default().to_vec()))
+            .collect(),
+    }
 }
 
-#[cfg(feature = "kafka")]
-mod linked {
-    use super::{KafkaRecord, SendRecord, Topic};
-    use crate::timing::pause_ms;
-    use anyhow::{Context as _, Result, bail, ensure};
-    use rdkafka::client::ClientContext;
-    use rdkafka::config::RDKafkaLogLevel;
-    use rdkafka::consumer::{BaseConsumer, Consumer as _};
-    use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-    use rdkafka::message::{BorrowedMessage, Header, Headers as _, Message as _, OwnedHeaders};
-    use rdkafka::producer::ThreadedProducer;
-    use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext};
-    use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-    use std::time::Duration;
-
-    /// How long a broker may take to answer.
-    const PATIENCE: Duration = Duration::from_secs(10);
-
-    /// How long what was handed over may take to be delivered.
-    const DRAIN: Duration = Duration::from_secs(120);
-
-    /// What Weir sends with: delivery in order, of all records and of each one once, and as much as
-    /// may wait (see the crate `kafka`). Batches are those of the client.
-    const SENDING: [(&str, &str); 6] = [
-        ("enable.idempotence", "true"),
-        ("acks", "all"),
-        ("message.timeout.ms", "0"),
-        ("compression.type", "lz4"),
-        ("queue.buffering.max.kbytes", "65536"),
-        ("queue.buffering.max.messages", "100000"),
-    ];
-
-    /// A consumer that is in no group. It may hold as much as the client holds by itself.
-    const READING: [(&str, &str); 5] = [
-        ("group.id", "weir-bench"),
-        ("enable.auto.commit", "false"),
-        ("enable.auto.offset.store", "false"),
-        ("enable.partition.eof", "true"),
-        ("fetch.wait.max.ms", "100"),
-    ];
-
-    fn config(topic: Topic<'_>, settings: &[(&str, &str)]) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", topic.brokers).set_log_level(RDKafkaLogLevel::Error);
-        for (name, value) in settings {
-            config.set(*name, *value);
-        }
-        config
-    }
-
-    /// A consumer of all partitions of a topic, and how many there are.
-    fn consumer(topic: Topic<'_>, from: Offset) -> Result<(BaseConsumer, usize)> {
-        let client: BaseConsumer = config(topic, &READING).create().context("a consumer")?;
-        let found = client.fetch_metadata(Some(topic.name), PATIENCE).context("asking a broker")?;
-        let of_topic = found.topics().iter().find(|of| of.name() == topic.name);
-        let count = of_topic.map_or(0, |of| of.partitions().len());
-        ensure!(count > 0, "there is no topic {}", topic.name);
-        let mut list = TopicPartitionList::new();
-        for partition in 0..count {
-            let partition = i32::try_from(partition).context("a partition")?;
-            list.add_partition_offset(topic.name, partition, from).context("a partition")?;
-        }
-        client.assign(&list).context("taking partitions")?;
-        Ok((client, count))
-    }
-
-    fn owned(record: &BorrowedMessage<'_>) -> KafkaRecord {
-        let headers = record.headers().into_iter().flat_map(|headers| headers.iter());
-        KafkaRecord {
-            partition: record.partition(),
-            key: record.key().map(<[u8]>::to_vec),
-            value: record.payload().unwrap_or_default().to_vec(),
-            headers: headers
-                .map(|h| (h.key.to_owned(), h.value.unwrap_or_default().to_vec()))
-                .collect(),
-        }
-    }
-
-    /// Reads a topic up to its end; how many records it has, and the bytes that they bring.
-    pub(in super::super) fn read_to_end(
-        topic: Topic<'_>,
-        mut keep: Option<&mut Vec<KafkaRecord>>,
-    ) -> Result<(u64, u64)> {
-        let (client, count) = consumer(topic, Offset::Beginning)?;
-        let (mut ended, mut records, mut bytes) = (0, 0, 0);
-        while ended < count {
-            match client.poll(PATIENCE) {
-                None => bail!("nothing came from {} within ten seconds", topic.name),
-                Some(Err(KafkaError::PartitionEOF(_))) => ended += 1,
-                Some(Err(e)) => return Err(e).context("reading a topic"),
-                Some(Ok(record)) => {
-                    records += 1;
-                    let headers = record.headers().into_iter().flat_map(|all| all.iter());
-                    let headers = headers.map(|h| h.key.len() + h.value.map_or(0, <[u8]>::len));
-                    let key = record.key().map_or(0, <[u8]>::len);
-                    let value = record.payload().map_or(0, <[u8]>::len);
-                    bytes += (key + value + headers.sum::<usize>()) as u64;
-                    if let Some(kept) = keep.as_deref_mut() {
-                        kept.push(owned(&record));
-                    }
+/// Reads a topic up to its end; how many records it has, and the bytes that they bring.
+pub(super) fn read_to_end(
+    topic: Topic<'_>,
+    mut keep: Option<&mut Vec<KafkaRecord>>,
+) -> Result<(u64, u64)> {
+    let (client, count) = consumer(topic, Offset::Beginning)?;
+    let (mut ended, mut records, mut bytes) = (0, 0, 0);
+    while ended < count {
+        match client.poll(PATIENCE) {
+            None => bail!("nothing came from {} within ten seconds", topic.name),
+            Some(Err(KafkaError::PartitionEOF(_))) => ended += 1,
+            Some(Err(e)) => return Err(e).context("reading a topic"),
+            Some(Ok(record)) => {
+                records += 1;
+                let headers = record.headers().into_iter().flat_map(|all| all.iter());
+                let headers = headers.map(|h| h.key.len() + h.value.map_or(0, <[u8]>::len));
+                let key = record.key().map_or(0, <[u8]>::len);
+                let value = record.payload().map_or(0, <[u8]>::len);
+                bytes += (key + value + headers.sum::<usize>()) as u64;
+                if let Some(kept) = keep.as_deref_mut() {
+                    kept.push(owned(&record));
                 }
             }
         }
-        Ok((records, bytes))
     }
+    Ok((records, bytes))
+}
 
-    /// Counts deliveries.
-    #[derive(Default)]
-    struct Deliveries {
-        delivered: AtomicU64,
-        failed: AtomicU64,
-    }
+/// Counts deliveries.
+#[derive(Default)]
+struct Deliveries {
+    delivered: AtomicU64,
+    failed: AtomicU64,
+}
 
-    impl ClientContext for Deliveries {}
+impl ClientContext for Deliveries {}
 
-    impl ProducerContext for Deliveries {
-        type DeliveryOpaque = ();
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = ();
 
-        fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-            let count = if result.is_ok() { &self.delivered } else { &self.failed };
-            count.fetch_add(1, Relaxed);
-        }
-    }
-
-    fn offer(
-        client: &ThreadedProducer<Deliveries>,
-        topic: Topic<'_>,
-        record: &KafkaRecord,
-    ) -> Result<()> {
-        let mut base: BaseRecord<'_, [u8], [u8]> =
-            BaseRecord::to(topic.name).partition(record.partition).payload(&record.value);
-        if let Some(key) = &record.key {
-            base = base.key(key);
-        }
-        if !record.headers.is_empty() {
-            let headers = record.headers.iter().fold(OwnedHeaders::new(), |all, (key, value)| {
-                all.insert(Header { key, value: Some(value) })
-            });
-            base = base.headers(headers);
-        }
-        loop {
-            base = match client.send(base) {
-                Ok(()) => return Ok(()),
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => back,
-                Err((error, _)) => return Err(error).context("sending a record"),
-            };
-            pause_ms(1);
-        }
-    }
-
-    /// Sends all that `load` hands over; returns once everything is delivered.
-    pub(in super::super) fn send_all(
-        topic: Topic<'_>,
-        load: &mut dyn FnMut(SendRecord<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let config = config(topic, &SENDING);
-        let client = config.create_with_context(Deliveries::default());
-        let client: ThreadedProducer<Deliveries> = client.context("a producer")?;
-        let mut sent = 0;
-        load(&mut |record| {
-            sent += 1;
-            offer(&client, topic, record)
-        })?;
-        client.flush(DRAIN).context("waiting for deliveries")?;
-        let Deliveries { delivered, failed } = &**client.context();
-        let (delivered, failed) = (delivered.load(Relaxed), failed.load(Relaxed));
-        ensure!(delivered == sent, "{delivered} of {sent} records came, and {failed} did not");
-        Ok(())
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        let count = if result.is_ok() { &self.delivered } else { &self.failed };
+        count.fetch_add(1, Relaxed);
     }
 }
 
-#[cfg(not(feature = "kafka"))]
-mod without {
-    use super::{KafkaRecord, SendRecord, Topic};
-    use anyhow::{Result, bail};
-
-    const WHY: &str = "this program was built without the client of Kafka";
-
-    pub(in super::super) fn read_to_end(
-        _topic: Topic<'_>,
-        _keep: Option<&mut Vec<KafkaRecord>>,
-    ) -> Result<(u64, u64)> {
-        bail!(WHY)
+fn offer(
+    client: &ThreadedProducer<Deliveries>,
+    topic: Topic<'_>,
+    record: &KafkaRecord,
+) -> Result<()> {
+    let mut base: BaseRecord<'_, [u8], [u8]> =
+        BaseRecord::to(topic.name).partition(record.partition).payload(&record.value);
+    if let Some(key) = &record.key {
+        base = base.key(key);
     }
-
-    pub(in super::super) fn send_all(
-        _topic: Topic<'_>,
-        _load: &mut dyn FnMut(SendRecord<'_>) -> Result<()>,
-    ) -> Result<()> {
-        bail!(WHY)
+    if !record.headers.is_empty() {
+        let headers = record.headers.iter().fold(OwnedHeaders::new(), |all, (key, value)| {
+            all.insert(Header { key, value: Some(value) })
+        });
+        base = base.headers(headers);
     }
+    loop {
+        base = match client.send(base) {
+            Ok(()) => return Ok(()),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => back,
+            Err((error, _)) => return Err(error).context("sending a record"),
+        };
+        pause_ms(1);
+    }
+}
+
+/// Sends all that `load` hands over; returns once everything is delivered.
+pub(super) fn send_all(
+    topic: Topic<'_>,
+    load: &mut dyn FnMut(SendRecord<'_>) -> Result<()>,
+) -> Result<()> {
+    let config = config(topic, &SENDING);
+    let client = config.create_with_context(Deliveries::default());
+    let client: ThreadedProducer<Deliveries> = client.context("a producer")?;
+    let mut sent = 0;
+    load(&mut |record| {
+        sent += 1;
+        offer(&client, topic, record)
+    })?;
+    client.flush(DRAIN).context("waiting for deliveries")?;
+    let Deliveries { delivered, failed } = &**client.context();
+    let (delivered, failed) = (delivered.load(Relaxed), failed.load(Relaxed));
+    ensure!(delivered == sent, "{delivered} of {sent} records came, and {failed} did not");
+    Ok(())
 }

@@ -4,7 +4,8 @@
 //! with the last delivery; what it sends, it holds in memory before that. Weir's time is that of
 //! whole processes: it starts, reads a capture, runs its query and connects in that time.
 
-use super::client::{KafkaRecord, Topic, read_to_end, send_all};
+use super::client::{read_to_end, send_all};
+use super::record::{KafkaRecord, Topic};
 use super::servers::Servers;
 use crate::measure::{number, value};
 use crate::process;

@@ -178,7 +178,7 @@ fn rows_are_the_same_at_every_hook() {
 }
 
 /// Queries whose groups the kernel makes, so that no packet but those that it can't read goes up.
-const COUNTING: [&str; 5] = [
+const COUNTING: [&str; 6] = [
     "packets | summarize n = count(), bytes = sum(len)",
     "packets | summarize n = count(), lo = min(len), hi = max(ip.ttl), mean = avg(ip.len), \
      a = any(tcp.syn), b = all(tcp.ack), f = bit_or(tcp.flags), u = count() where udp, \
@@ -190,6 +190,8 @@ const COUNTING: [&str; 5] = [
      packets | summarize n = count() by eth.type",
     "packets | where arp | project arp.op, arp.sender_ip
      packets | where ip | summarize n = count() by hosts, ip.proto",
+    "packets | where ip | summarize n = count(), began = first(len), who = first(ip.src), \
+     port = last(dport), ended = last(ip.dst), flags = last(tcp.flags) where tcp.syn by conn",
 ];
 
 /// Groups that the kernel makes are those that the workers make, at each hook.

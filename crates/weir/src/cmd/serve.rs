@@ -18,6 +18,7 @@ const ADDRESS: &str = "127.0.0.1:9464";
 /// Runs what the page counts by, and the queries that the words name.
 pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
     let ServeArgs { words, filter, captures, mut options } = args;
+    wires::check(&options, "weir serve")?;
     if !page::IS_BUILT {
         return Err(usage(
             "this weir was built without its page: `cargo install --path crates/weir --features \
@@ -25,7 +26,6 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
              terminal, and `weir run --http` has the API",
         ));
     }
-    wires::check(&options, "weir serve")?;
     check(&options)?;
     let (queries, rest) = words.split_at(programs::leading(&words, true));
     let own = weir_dashboard::PROGRAMS.iter().map(|(name, text)| Source {
