@@ -13,7 +13,7 @@ use crate::writer::{Place, Writer};
 use weir_ebpf::{Cond, Reg::*, Size};
 use weir_packet::fields::FieldId;
 use weir_plan::physical::PipelineId;
-use weir_plan::{Agg, AggFunc, ExprKind, Summarize, Type};
+use weir_plan::{Agg, ExprKind, Summarize, Type};
 
 /// How many pipelines count in the kernel, at most; others want their frames.
 pub(crate) const COUNTING_MAX: usize = 4;
@@ -39,8 +39,7 @@ enum Argument {
     Frame,
     Num(Num),
     Truth(Test),
-    /// An address, of which only matters whether it is there.
-    Exists(Test),
+    /// An address; of counts only matters whether it is there.
     Addr(Addr),
     /// The time of the frame.
     Time,
@@ -128,10 +127,7 @@ impl Counting {
             argument.write(w, access, absent)?;
             w.embed(&[], |a, _| {
                 code.slot(a, R3);
-                match code.is_ordered(c) {
-                    true => code.hold(a, c, R3, [R0, R1], R2),
-                    false => code.update(a, c, R3, R0, R2),
-                }
+                code.update(a, c, R3, [R0, R1], R2);
             });
             w.bind(absent);
         }
@@ -152,14 +148,8 @@ fn argument(agg: &Agg, columns: &Columns) -> Result<Argument, String> {
     Ok(match lower(e, columns)? {
         Lowered::Num(num) => Argument::Num(num),
         Lowered::Test(test) => Argument::Truth(test),
-        Lowered::Addr(addr) if is_ordered(agg) => Argument::Addr(addr),
-        Lowered::Addr(addr) => Argument::Exists(Test::AddrExists(addr)),
+        Lowered::Addr(addr) => Argument::Addr(addr),
     })
-}
-
-/// Whether the result depends on the order of frames.
-fn is_ordered(agg: &Agg) -> bool {
-    matches!(agg.func, AggFunc::First | AggFunc::Last)
 }
 
 impl Argument {
@@ -168,7 +158,7 @@ impl Argument {
             Argument::Num(num) => word(num.range, is_nullable),
             Argument::Time => word(TIMES, is_nullable),
             Argument::Frame | Argument::Truth(_) => word(Range { min: 0, max: 1 }, is_nullable),
-            Argument::Exists(_) | Argument::Addr(_) => ValueShape::Address { is_nullable },
+            Argument::Addr(_) => ValueShape::Address { is_nullable },
         }
     }
 
@@ -179,12 +169,6 @@ impl Argument {
             Argument::Num(num) => Emit::new(w, access).number(num, absent)?,
             Argument::Truth(test) => {
                 Emit::new(w, access).number(&Num::truth(test.clone()), absent)?;
-            }
-            Argument::Exists(test) => {
-                let exists = w.label("exists");
-                let ways = Ways { yes: exists, no: absent, absent };
-                Emit::new(w, access).condition(test, ways)?;
-                w.bind(exists);
             }
             Argument::Addr(addr) => Emit::new(w, access).address(addr, absent)?,
             Argument::Time => {

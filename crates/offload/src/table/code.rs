@@ -19,8 +19,8 @@ pub struct TablePlaces {
     pub key: i16,
     /// Where the pointer to the slot is left.
     pub slot: i16,
-    /// When the frame came, by the kernel's monotonic clock: for cells that are
-    /// [ordered](TableCode::is_ordered).
+    /// When the frame came, by the kernel's monotonic clock: for tables that
+    /// are [ordered](Table::is_ordered).
     pub arrival: i16,
 }
 
@@ -187,35 +187,27 @@ impl TableCode<'_> {
         matches!(self.table.cells[c], Cell::Count { .. })
     }
 
-    /// Whether the cell of aggregate `c` holds the value of one frame, the first or the last: of an
-    /// address, two words.
-    pub fn is_ordered(&self, c: usize) -> bool {
-        matches!(self.table.cells[c], Cell::Ordered { .. })
-    }
-
-    /// Lets the [ordered](TableCode::is_ordered) cell of aggregate `c` hold a value, of as many
-    /// words as it has, if this frame is the one. Uses `scratch`.
-    pub fn hold(&self, a: &mut Assembler, c: usize, slot: Reg, value: [Reg; 2], scratch: Reg) {
-        let Cell::Ordered { at, words, last } = self.table.cells[c] else { return };
-        let held = a.label("held");
-        if !last {
-            a.load(Size::DW, scratch, slot, offset(at)).jump_if(Cond::Ne, scratch, 0, held);
-        }
-        a.load(Size::DW, scratch, R10, self.places.arrival);
-        a.store(Size::DW, slot, offset(at), scratch);
-        for (word, value) in value.into_iter().enumerate().take(words) {
-            a.store(Size::DW, slot, offset(at + 1 + word), value);
-        }
-        a.bind(held);
-    }
-
     /// Updates the cell of aggregate `c` by `value`, for frames in which its condition holds and
-    /// its argument has a value. Uses `value` and `scratch`; of a cell that
-    /// [counts](TableCode::is_count) just `scratch`.
-    pub fn update(&self, a: &mut Assembler, c: usize, slot: Reg, value: Reg, scratch: Reg) {
+    /// its argument has a value: an address is in two registers, the upper half first, all else in
+    /// the first. Uses that one and `scratch`; of a cell that [counts](TableCode::is_count) just
+    /// `scratch`.
+    pub fn update(&self, a: &mut Assembler, c: usize, slot: Reg, pair: [Reg; 2], scratch: Reg) {
+        let [value, _] = pair;
         match self.table.cells[c] {
             Cell::Frames => {}
-            Cell::Ordered { .. } => self.hold(a, c, slot, [value; 2], scratch),
+            Cell::Ordered { at, words, last } => {
+                let held = a.label("held");
+                if !last {
+                    a.load(Size::DW, scratch, slot, offset(at));
+                    a.jump_if(Cond::Ne, scratch, 0, held);
+                }
+                a.load(Size::DW, scratch, R10, self.places.arrival);
+                a.store(Size::DW, slot, offset(at), scratch);
+                for (word, value) in pair.into_iter().enumerate().take(words) {
+                    a.store(Size::DW, slot, offset(at + 1 + word), value);
+                }
+                a.bind(held);
+            }
             Cell::Count { at } => add_one(a, slot, at, scratch),
             Cell::Sum { at, seen } => {
                 combine(a, Alu::Add, slot, at, value, scratch);

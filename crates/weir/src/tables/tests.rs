@@ -78,11 +78,11 @@ fn kernel(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTab
     codes[0].slot(a, R8);
     codes[0].count(a, R8, R0);
     a.mov(R0, R7).alu(weir_ebpf::Alu::Sub, R0, R6);
-    codes[0].update(a, 1, R8, R0, R1);
+    codes[0].update(a, 1, R8, [R0, R0], R1);
     TableCode::clock(a, Control { tables: 2 }, 0, R0);
     codes[1].slot(a, R8);
     codes[1].count(a, R8, R1);
-    codes[1].update(a, 1, R8, R0, R1);
+    codes[1].update(a, 1, R8, [R0, R0], R1);
     a.mov(R0, 0).exit();
     a.bind(up);
     a.mov(R0, 1).exit();
