@@ -26,8 +26,8 @@ use weir_plan::physical::{Tick, ticks};
 use weir_plan::place::{Partition, Placement, merges, place_with};
 use weir_plan::{Input, Pipeline, Program};
 
-/// What is known of a program before it is made ready.
-struct Before {
+/// What a program takes over from the one before it.
+struct TakenOver {
     /// Packets of these pipelines go on being spread by these keys.
     fixed: Vec<(usize, FieldSet)>,
     /// The kernel level, by the numbers that pipelines have in it.
@@ -55,8 +55,8 @@ impl<'e> ActiveProgram<'e> {
         egress: EgressWriter<'e>,
     ) -> ActiveProgram<'e> {
         let kernel = options.kernel.clone().map(|feed| ContinuedFeed::new(feed, &program));
-        let before = Before { fixed: Vec::new(), kernel };
-        let mut first = ActiveProgram::new(program, functions, options, before, egress);
+        let taken = TakenOver { fixed: Vec::new(), kernel };
+        let mut first = ActiveProgram::new(program, functions, options, taken, egress);
         first.take_from_kernel(&|_| true);
         first
     }
@@ -66,10 +66,10 @@ impl<'e> ActiveProgram<'e> {
         program: Program,
         functions: &Functions,
         options: &Options,
-        before: Before,
+        taken: TakenOver,
         egress: EgressWriter<'e>,
     ) -> ActiveProgram<'e> {
-        let Before { fixed, kernel } = before;
+        let TakenOver { fixed, kernel } = taken;
         let mut placement = place_with(&program, &fixed);
         // A run whose programs change ends when it is stopped.
         placement.ends_early &= options.changes.is_none();
@@ -166,8 +166,8 @@ impl<'e> ActiveProgram<'e> {
         self.kernel.iter().for_each(|kernel| kernel.hand_up(true));
         let egress = EgressWriter::new(&program, None);
         let kernel = self.kernel.as_ref().map(|kernel| kernel.after(&continued));
-        let before = Before { fixed: self.fixed(&continued), kernel };
-        let mut new = ActiveProgram::new(program, functions, options, before, egress);
+        let taken = TakenOver { fixed: self.fixed(&continued), kernel };
+        let mut new = ActiveProgram::new(program, functions, options, taken, egress);
         let kept = new.resume(self, &continued);
         let pipelines = new.program.pipelines.iter().enumerate();
         let goes_on = |(p, pipeline): (usize, &Pipeline)| {
@@ -180,17 +180,20 @@ impl<'e> ActiveProgram<'e> {
             let stages = new.program.pipelines[p].stages.iter().enumerate();
             stages.filter(|(_, stage)| stage.holds_state()).all(|(s, _)| kept.contains(&(p, s)))
         };
+        // Where a pipeline goes on, and with how many of its first stages.
+        let followed = |q: usize| {
+            let goes_on = move |(p, c): (usize, &Option<Continued>)| {
+                c.filter(|c| c.pipeline == q).map(|c| (p, c.stages))
+            };
+            continued.iter().enumerate().filter_map(goes_on)
+        };
         let whole = |q: usize| {
             let all = self.program.pipelines[q].stages.len();
-            let mut there = continued.iter().enumerate().filter_map(|(p, c)| Some((p, (*c)?)));
-            there.any(|(p, c)| c.pipeline == q && c.stages == all && is_kept(p))
+            followed(q).any(|(p, stages)| stages == all && is_kept(p))
         };
         let whole: Vec<bool> = (0..self.program.pipelines.len()).map(whole).collect();
         // A window of which the kernel holds a part goes on only where that does.
-        let stays = |q: usize| {
-            let mut there = continued.iter().enumerate().filter_map(|(p, c)| Some((p, (*c)?)));
-            there.any(|(p, c)| c.pipeline == q && new.machine.takes_from_kernel(p))
-        };
+        let stays = |q: usize| followed(q).any(|(p, _)| new.machine.takes_from_kernel(p));
         let left = |q: usize| self.machine.takes_from_kernel(q) && !stays(q);
         let left: Vec<bool> = (0..whole.len()).map(left).collect();
         self.machine.leave_to_others(&|q| left[q]);
