@@ -1,8 +1,8 @@
 //! Weir with Kafka and Flink, all on loopback: what it sends to Kafka and takes from there beside
 //! the bare client, and what it counts beside Flink alone.
 //!
-//! Nothing about time is asserted; an answer that is wrong is an error. What takes a server that
-//! can't be started here is named, and not measured.
+//! The bench asserts nothing about time; a wrong answer is an error. A part whose server can't be
+//! started here is named, and not measured.
 
 #[cfg(feature = "kafka")]
 mod client;
@@ -20,8 +20,8 @@ mod transfer;
 
 pub(crate) use transfer::BareClient;
 
-use crate::arguments::OUT;
-use crate::trace::{Sizes, TraceOptions};
+use crate::arguments::{OUT, preset};
+use crate::trace::TraceOptions;
 use anyhow::{Context, Result, bail, ensure};
 use flink::{Counter, SourceCounts};
 #[cfg(not(feature = "kafka"))]
@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use table::{CountsLine, TransferLine};
 use transfer::{Direction, Transfer, Transfers};
 
-/// What can be measured.
+/// A part of the measurement.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum Part {
     /// Packets and partial results that Weir sends to Kafka, beside the bare client.
@@ -45,17 +45,11 @@ enum Part {
     FlinkAlone,
 }
 
-/// The trace: 65,535 sources, all about equally often, a million packets to a second.
-const SOURCES: TraceOptions = TraceOptions {
-    packets: 10_000_000,
-    conversations: CONVERSATIONS,
-    zipf: 0.0,
-    sizes: Sizes::Fixed64,
-    snaplen: 65_535,
-    ipv6: 0.0,
-    udp: 0.3,
-    seed: 42,
-};
+/// Packets of the trace: a million to a second, of 65,535 sources, all about equally often.
+const PACKETS: u64 = 10_000_000;
+
+/// The published trace whose conversations are equally frequent: this one has fewer of them.
+const EQUAL: &str = "b";
 
 /// So many have 65,535 sources: a client and a server each, some of which come twice.
 const CONVERSATIONS: u32 = 32_779;
@@ -63,11 +57,11 @@ const CONVERSATIONS: u32 = 32_779;
 /// The measurement that is asked for.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ClusterOptions {
-    /// What to measure; everything unless told otherwise.
+    /// Measure only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
     /// Packets of the trace; fewer make a quick check, not a measurement.
-    #[arg(short = 'n', long, default_value_t = SOURCES.packets)]
+    #[arg(short = 'n', long, default_value_t = PACKETS)]
     packets: u64,
     /// Rounds; one more before them is not counted.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
@@ -83,12 +77,12 @@ pub(crate) struct ClusterOptions {
     out: PathBuf,
 }
 
-/// What was measured so far.
+/// The results so far.
 #[derive(Default)]
 struct Measured {
     transfers: Vec<TransferLine>,
     counts: Vec<CountsLine>,
-    /// What could not be measured, and why.
+    /// For each part that could not be measured, the reason.
     left_out: Vec<String>,
 }
 
@@ -103,7 +97,8 @@ pub(crate) fn run(options: &ClusterOptions) -> Result<String> {
     let folder = tempfile::tempdir().context("a folder for rows")?;
     let mut measured = Measured::default();
     let is_asked = |part| options.only.is_empty() || options.only.contains(&part);
-    let trace = TraceOptions { packets: options.packets, ..SOURCES };
+    let like = preset(EQUAL)?.options.clone();
+    let trace = TraceOptions { packets: options.packets, conversations: CONVERSATIONS, ..like };
     let (trace, truth) = trace.make(&options.out)?;
     let transfers = Transfers::prepare(trace, truth.packets, folder.path(), &servers)?;
     measured.transfers = carry(options, &transfers, &servers)?;
@@ -122,7 +117,7 @@ pub(crate) fn run(options: &ClusterOptions) -> Result<String> {
     Ok(measured.markdown(options.rounds))
 }
 
-/// What was measured, or nothing, with the reason kept, where something is not installed.
+/// The results of a part; where something is not installed, none, and the reason is kept.
 fn or_left_out<T>(measured: Result<Vec<T>>, left_out: &mut Vec<String>) -> Result<Vec<T>> {
     match measured {
         Err(e) if e.to_string().starts_with(MISSING) => {

@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long what was handed over may take to be delivered.
 const DRAIN: Duration = Duration::from_secs(120);
 
-/// What Weir sends with: delivery in order, of all records and of each one once, and as much as
-/// may wait (see the crate `kafka`). Batches are those of the client.
+/// The settings with which Weir sends (see the crate `kafka`): records arrive in order, each of
+/// them once, and so many may wait. Batches are those of the client.
 const SENDING: [(&str, &str); 6] = [
     ("enable.idempotence", "true"),
     ("acks", "all"),

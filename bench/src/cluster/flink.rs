@@ -27,14 +27,14 @@ const OPENED: [&str; 3] = ["java.lang", "java.util", "java.util.concurrent"];
 /// Clock ticks of a second, as proc(5) has them.
 const TICKS: f64 = 100.0;
 
-/// Who counts.
+/// A program that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counter {
     Weir,
     Flink,
 }
 
-/// What is needed to count.
+/// The job, the topic and the answer that both programs must give.
 pub(super) struct SourceCounts<'a> {
     transfers: &'a Transfers,
     servers: &'a Servers,

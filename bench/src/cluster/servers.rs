@@ -27,14 +27,15 @@ impl Servers {
     /// A broker, in a folder of its own below `out`.
     ///
     /// # Errors
-    /// What is missing, where it can't be started; the error begins with [`MISSING`].
+    /// Where it can't be started. If something is not installed, the error begins with
+    /// [`MISSING`], and names it.
     pub(super) fn start(out: &Path) -> Result<Servers> {
         let home = out.join("cluster");
         fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
         let home = home.canonicalize().with_context(|| home.display().to_string())?;
         let (kafka_port, flink_port) = (free_ports(20_092)?, free_ports(19_081)?);
         let servers = Servers { home, kafka_port, flink_port, taskmanagers: 1 };
-        // What an earlier run has left that was killed.
+        // An earlier run that was killed may have left servers and data.
         servers.end();
         servers.script("kafka.sh", &["up"])?;
         Ok(servers)

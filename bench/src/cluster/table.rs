@@ -83,7 +83,7 @@ fn whole(whole: &Whole) -> Value {
     json!({ "wall_s": whole.wall.as_secs_f64(), "cpu_s": whole.cpu.as_secs_f64() })
 }
 
-/// What was carried into Kafka and out of it, as Markdown.
+/// The table of transfers into Kafka and out of it, as Markdown.
 pub(super) fn transfers(lines: &[TransferLine]) -> String {
     let mut out = String::from(
         "| | by | million a second | MB/s | million per CPU second | MB per CPU second \
