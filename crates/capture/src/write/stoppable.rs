@@ -5,9 +5,11 @@ use super::error::WriteError;
 use crate::limits::{STALLED_MS, STALLED_STEP_MS};
 use crate::live::clock::steady;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,11 +21,16 @@ const ROOM: usize = 4096;
 ///
 /// A call that waits within the kernel can't be ended without ending the process, so that what may
 /// have to wait is asked for room first, and is given no more at a time than there surely is.
+///
+/// A pipe is opened once more, so that calls by this writer never wait, while those of others who
+/// have the pipe do. It is given everything, and takes as much as it has room for.
 #[derive(Debug)]
 pub struct StoppableWriter {
     file: File,
     /// Whether it may have to wait: plain files never do.
     waits: bool,
+    /// How much it is given at a time, if it may have to wait.
+    piece: usize,
     stops: Vec<Arc<AtomicBool>>,
     /// Since when, in milliseconds, nothing was taken though one of them was set.
     stalled: Option<i64>,
@@ -32,9 +39,14 @@ pub struct StoppableWriter {
 impl StoppableWriter {
     /// Writes to `file` until it stalls once any of `stops` is set.
     pub fn new(file: File, stops: &[Arc<AtomicBool>]) -> StoppableWriter {
-        let plain = file.metadata().is_ok_and(|meta| meta.is_file());
-        let waits = !plain && !stops.is_empty();
-        StoppableWriter { file, waits, stops: stops.to_vec(), stalled: None }
+        let kind = file.metadata().map(|meta| meta.file_type());
+        let waits = !kind.as_ref().is_ok_and(fs::FileType::is_file) && !stops.is_empty();
+        let is_pipe = kind.is_ok_and(|kind| kind.is_fifo());
+        let (file, piece) = match waits && is_pipe {
+            true => unblocked(&file).map_or((file, ROOM), |file| (file, usize::MAX)),
+            false => (file, ROOM),
+        };
+        StoppableWriter { file, waits, piece, stops: stops.to_vec(), stalled: None }
     }
 
     /// The same for standard output.
@@ -77,6 +89,14 @@ impl StoppableWriter {
     }
 }
 
+/// The same pipe, opened once more, so that calls do not wait; `None` where that is not possible:
+/// it has no reader any more, say, or there is no `/proc`.
+fn unblocked(pipe: &File) -> Option<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options.open(format!("/proc/self/fd/{}", pipe.as_raw_fd())).ok()
+}
+
 fn now_ms() -> i64 {
     steady() / 1_000_000
 }
@@ -86,8 +106,15 @@ impl Write for StoppableWriter {
         if !self.waits {
             return self.file.write(bytes);
         }
-        self.wait_for_room()?;
-        self.file.write(&bytes[..bytes.len().min(ROOM)])
+        let piece = &bytes[..bytes.len().min(self.piece)];
+        loop {
+            self.wait_for_room()?;
+            match self.file.write(piece) {
+                // Others may have filled it since.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                written => return written,
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -117,6 +144,36 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(reader);
         let error = writer.write_all(&[7]).expect_err("the reader has gone");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    /// Those who have the same pipe go on waiting in their calls.
+    #[test]
+    fn a_pipe_takes_what_it_has_room_for() {
+        let (mut reader, mut writer, _stop) = pipe();
+        let taken = writer.write(&[7; 1 << 20]).expect("there is room");
+        assert!(taken > ROOM, "{taken}");
+        let mut bytes = vec![0; taken];
+        reader.read_exact(&mut bytes).expect("reads");
+        assert_eq!(bytes, vec![7; taken]);
+        let (reader, pipe) = io::pipe().expect("a pipe");
+        let file = |pipe: io::PipeWriter| File::from(std::os::fd::OwnedFd::from(pipe));
+        let kept = pipe.try_clone().expect("a number for it");
+        let writer = StoppableWriter::new(file(pipe), &[Arc::new(AtomicBool::new(false))]);
+        assert_eq!(writer.piece, usize::MAX);
+        let flags = |of: &File| rustix::fs::fcntl_getfl(of).expect("flags");
+        assert!(flags(writer.file()).contains(OFlags::NONBLOCK));
+        assert!(!flags(&file(kept)).contains(OFlags::NONBLOCK));
+        drop(reader);
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_is_told_when_it_is_written_to() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        let writer = File::from(std::os::fd::OwnedFd::from(writer));
+        let mut writer = StoppableWriter::new(writer, &[Arc::new(AtomicBool::new(false))]);
+        let error = writer.write(&[7]).expect_err("the reader has gone");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 
