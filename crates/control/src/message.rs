@@ -199,6 +199,9 @@ pub struct Counts {
     /// Packets that `anonymize` withheld.
     #[serde(default)]
     pub withheld: u64,
+    /// Packets that outlets took and may have dropped, at most, since their interfaces went down.
+    #[serde(default)]
+    pub doubtful: u64,
     /// Each interface: its name, the packets received from it, and the packets lost.
     pub interfaces: Vec<(String, u64, u64)>,
     /// The packets around rows, where `capture` keeps some.

@@ -61,6 +61,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         refused: ledger.refused,
         unwritten: ledger.unwritten,
         withheld: ledger.ends.withheld,
+        doubtful: ledger.ends.doubtful.values().map(|traffic| traffic.frames).sum(),
         interfaces: interfaces.iter().map(interface).collect(),
         captured: captures.map(captured),
         deliveries: None,

@@ -270,6 +270,12 @@ fn outlets(out: &mut Exposition, ledger: &Ledger) {
         "Packets that the outlet did not take.",
         refused.iter().map(|(outlet, n)| of(outlet, n[0])),
     );
+    let doubtful = bounded(ends.doubtful.iter().map(|(o, n)| (name(o), [n.frames])));
+    out.counter(
+        "weir_outlet_doubtful_packets",
+        "Packets that the outlet took and may have dropped, at most, since it went down.",
+        doubtful.iter().map(|(outlet, n)| of(outlet, n[0])),
+    );
 }
 
 fn workers(out: &mut Exposition, ledger: &Ledger) {
@@ -346,6 +352,7 @@ fn bounded<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_engine::counters::Traffic;
 
     #[test]
     fn names_beyond_the_bound_are_added_up() {
@@ -356,6 +363,20 @@ mod tests {
         let twice = ["a", "b", "a"].map(|name| (name.to_owned(), [1]));
         let expected = [("a".to_owned(), [2]), ("b".to_owned(), [1])];
         assert_eq!(bounded(twice.into_iter()), expected);
+    }
+
+    #[test]
+    fn packets_that_an_outlet_may_have_dropped_are_told() {
+        let mut ledger = Ledger::default();
+        ledger.ends.doubt(&Outlet::Pass, Traffic { frames: 12, bytes: 720 });
+        ledger.ends.doubt(&Outlet::Named("spare".to_owned()), Traffic { frames: 3, bytes: 180 });
+        let mut out = Exposition::new(MetricsFormat::OpenMetrics);
+        outlets(&mut out, &ledger);
+        let text = out.finish();
+        for line in ["{outlet=\"pass\"} 12\n", "{outlet=\"spare\"} 3\n"] {
+            let line = format!("weir_outlet_doubtful_packets_total{line}");
+            assert!(text.contains(&line), "{text}");
+        }
     }
 
     #[test]
