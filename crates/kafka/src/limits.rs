@@ -72,7 +72,7 @@ pub const HANDOVER: Duration = Duration::from_secs(10);
 /// Bytes of a frame between a run and the process that carries its packets and rows.
 pub const FRAME_MAX: usize = (256 << 20) + 64;
 
-/// Frames of a run that wait to be looked at.
+/// Times that frames of a run wait to be looked at, each time those that came together.
 pub const FRAMES_WAITING: usize = 8;
 
 /// Where the start of a record is remembered from which state could be rebuilt.

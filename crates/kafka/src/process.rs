@@ -23,7 +23,7 @@ use rdkafka::producer::{Producer as _, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -83,14 +83,18 @@ pub fn process(
     Ok(report(&PartitionEvent::Counts(counts))?)
 }
 
-/// Hands on what the run says, until it says no more.
-fn listen(from: UnixStream, frames: &SyncSender<FromWorker>) {
+/// Hands on what the run says, as much at a time as has come, until it says no more.
+fn listen(from: impl Read, frames: &SyncSender<Vec<FromWorker>>) {
     let mut from = BufReader::with_capacity(BUFFER_BYTES, from);
+    let mut some = Vec::new();
     while let Ok(Some(frame)) = FromWorker::read(&mut from) {
-        if frames.send(frame).is_err() {
+        some.push(frame);
+        if from.buffer().is_empty() && frames.send(std::mem::take(&mut some)).is_err() {
             return;
         }
     }
+    // Nobody may wait for them any more.
+    let _ = frames.send(some);
 }
 
 #[expect(clippy::disallowed_methods, reason = "records of the future are told by the time")]
@@ -352,5 +356,42 @@ impl<'a> Feed<'a> {
                 Ok(Fed::Last)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a run says, in pieces as a socket might bring it.
+    struct Pieces(Vec<Vec<u8>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let Some(piece) = self.0.first_mut() else { return Ok(0) };
+            let n = piece.len().min(to.len());
+            to[..n].copy_from_slice(&piece[..n]);
+            piece.drain(..n);
+            self.0.retain(|piece| !piece.is_empty());
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn what_came_together_is_handed_on_together() {
+        let row = |n: u8| FromWorker::Row { key: None, value: vec![n; usize::from(n)] };
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for n in 0..6 {
+            row(n).write(&mut bytes).expect("memory takes it");
+            ends.push(bytes.len());
+        }
+        // Two whole ones, one and a part of the next, the rest of that, and one that is torn.
+        let cuts = [0, ends[1], ends[2] + 3, ends[3], ends[4], ends[5] - 1];
+        let pieces = cuts.windows(2).map(|cut| bytes[cut[0]..cut[1]].to_vec()).collect();
+        let (frames, waiting) = sync_channel(FRAMES_WAITING);
+        listen(Pieces(pieces), &frames);
+        drop(frames);
+        let all: Vec<Vec<FromWorker>> = waiting.iter().filter(|some| !some.is_empty()).collect();
+        assert_eq!(all, [vec![row(0), row(1)], vec![row(2), row(3)], vec![row(4)]]);
     }
 }

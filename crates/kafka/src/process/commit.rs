@@ -151,7 +151,7 @@ impl<'a> Committer<'a> {
     /// Commits what the run says, until it says no more; what was committed.
     pub(super) fn run(
         mut self,
-        frames: &Receiver<FromWorker>,
+        frames: &Receiver<Vec<FromWorker>>,
         stop: &AtomicBool,
     ) -> io::Result<PartitionCounts> {
         let event = match self.all(frames, stop) {
@@ -174,21 +174,19 @@ impl<'a> Committer<'a> {
 
     fn all(
         &mut self,
-        frames: &Receiver<FromWorker>,
+        frames: &Receiver<Vec<FromWorker>>,
         stop: &AtomicBool,
     ) -> Result<Option<PartitionEvent>, Stopped> {
         loop {
             match frames.recv_timeout(COMMIT_EVERY / 4) {
-                Ok(FromWorker::Row { key, value }) => self.row(key.as_deref(), &value)?,
-                Ok(FromWorker::Head(json)) => self.head(&json)?,
-                Ok(FromWorker::Message(message)) => self.message(message)?,
-                Ok(FromWorker::Mark(mark)) => self.mark(&mark)?,
-                Ok(FromWorker::Finished(last)) => {
-                    last.map_or(Ok(()), |mark| self.mark(&mark))?;
-                    self.finish()?;
-                    return Ok(Some(PartitionEvent::Ended));
+                Ok(some) => {
+                    for frame in some {
+                        if self.take(frame)? {
+                            return Ok(Some(PartitionEvent::Ended));
+                        }
+                        self.commit_if_due()?;
+                    }
                 }
-                Ok(FromWorker::Refused(why)) => return Err(Stopped::Failed(why)),
                 Err(RecvTimeoutError::Timeout) => self.pass_left_out(),
                 Err(RecvTimeoutError::Disconnected) => {
                     self.pass_left_out();
@@ -202,10 +200,25 @@ impl<'a> Committer<'a> {
                     };
                 }
             }
-            if self.is_due() {
-                self.commit()?;
-            }
+            self.commit_if_due()?;
         }
+    }
+
+    /// Takes what the run says; whether it has ended.
+    fn take(&mut self, frame: FromWorker) -> Result<bool, Stopped> {
+        match frame {
+            FromWorker::Row { key, value } => self.row(key.as_deref(), &value)?,
+            FromWorker::Head(json) => self.head(&json)?,
+            FromWorker::Message(message) => self.message(message)?,
+            FromWorker::Mark(mark) => self.mark(&mark)?,
+            FromWorker::Finished(last) => {
+                last.map_or(Ok(()), |mark| self.mark(&mark))?;
+                self.finish()?;
+                return Ok(true);
+            }
+            FromWorker::Refused(why) => return Err(Stopped::Failed(why)),
+        }
+        Ok(false)
     }
 
     /// Whether something is to be committed.
@@ -217,6 +230,13 @@ impl<'a> Committer<'a> {
         let waits = |since: Instant| since.elapsed() >= COMMIT_EVERY;
         let much = self.waiting.rows >= COMMIT_ROWS || self.waiting.records >= COMMIT_RECORDS;
         self.has_news() && !self.is_within && (much || self.since.is_some_and(waits))
+    }
+
+    fn commit_if_due(&mut self) -> Result<(), Stopped> {
+        match self.is_due() {
+            true => self.commit(),
+            false => Ok(()),
+        }
     }
 
     fn begin_waiting(&mut self) {
