@@ -362,6 +362,13 @@ impl PacketRecordBuilder {
 
     /// Appends the record to `to`, and is empty then.
     pub fn finish(&mut self, head: &PacketHead, to: &mut Vec<u8>) {
+        self.front(head, to);
+        self.rest().into_iter().for_each(|part| to.extend_from_slice(part));
+        self.clear();
+    }
+
+    /// Appends to `to` what a record has before its packets.
+    pub fn front(&self, head: &PacketHead, to: &mut Vec<u8>) {
         let kind = match head.kind {
             PacketKind::Packets => 0,
             PacketKind::End => 1,
@@ -388,8 +395,16 @@ impl PacketRecordBuilder {
             to.extend_from_slice(&gap.until.to_le_bytes());
             to.extend_from_slice(&gap.frames.to_le_bytes());
         }
-        to.extend_from_slice(&self.table);
-        to.extend_from_slice(&self.bytes);
+    }
+
+    /// What follows the [front](PacketRecordBuilder::front): times and lengths of packets, and
+    /// their bytes.
+    pub fn rest(&self) -> [&[u8]; 2] {
+        [&self.table, &self.bytes]
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
         self.interfaces.clear();
         self.gaps.clear();
         self.table.clear();

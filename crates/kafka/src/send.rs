@@ -10,8 +10,8 @@ use crate::{KafkaFault, PipeOfProbe, Say};
 use rdkafka::producer::BaseRecord;
 use std::io::{self, BufReader, Read};
 
-/// Bytes that are read from the pipe at once.
-const READ_BYTES: usize = 1 << 20;
+/// Bytes that are read from the pipe at once; longer records are read where they are wanted.
+const READ_BYTES: usize = 16 << 10;
 
 /// What delivery in order, of all records and of each one once depends on.
 const OWN: &[(&str, &str)] = &[

@@ -63,6 +63,9 @@ pub struct Mark {
     pub missing: u64,
 }
 
+/// Where the value of a record begins in the bytes of its frame.
+pub const VALUE_AT: usize = 10;
+
 const START: u8 = 0;
 const RECORD: u8 = 1;
 const OVER: u8 = 2;

@@ -6,9 +6,10 @@ use crate::args::{MergeArgs, UntilWhen};
 use crate::exit::{Status, usage};
 use crate::term::Term;
 use anyhow::Context as _;
+use rustix::pipe::fcntl_setpipe_size;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -24,6 +25,15 @@ use weir_kafka::properties::Properties;
 
 /// The hidden command that such a process runs.
 pub(crate) const COMMAND: &str = "kafka-carrier";
+
+/// Bytes that wait in a pipe: of fewer, the two processes would wait for each other several times
+/// for each record of packets.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// Lets more wait in a pipe. Where the system allows no more, the pipe stays as it is.
+fn widen(pipe: impl AsFd) {
+    let _ = fcntl_setpipe_size(pipe, PIPE_BYTES);
+}
 
 /// Refuses Kafka where it was not built in.
 pub(crate) fn check() -> anyhow::Result<()> {
@@ -73,6 +83,7 @@ impl Carrier {
         let child = command.spawn().context("starting the process that talks to Kafka")?;
         let mut carrier = Carrier(child);
         let stdin = carrier.0.stdin.as_mut().expect("it is a pipe");
+        widen(&*stdin);
         write_framed(order, stdin).context("the process that talks to Kafka")?;
         Ok(carrier)
     }
@@ -235,6 +246,7 @@ impl Logs {
             });
             let mut carrier = Carrier::start(&order, term)?;
             let stream: ChildStdout = carrier.0.stdout.take().expect("it is a pipe");
+            widen(&stream);
             inputs.push((name, Box::new(BufReader::new(stream)) as Box<_>));
             logs.0.push(carrier);
         }

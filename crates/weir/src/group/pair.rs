@@ -7,6 +7,7 @@ use crate::term::Term;
 use anyhow::Context as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdout, Stdio};
@@ -14,6 +15,11 @@ use weir_kafka::order::{CarrierOrder, WorkerOrder, write_framed};
 
 /// The hidden command of the run of a partition.
 const RUN: &str = "kafka-worker";
+
+/// Bytes that wait in the socket, so that one process prepares a record while the other works on
+/// the one before. The system gives as much of it as it allows everybody (`net.core.wmem_max`),
+/// twice.
+const SOCKET_BYTES: usize = 1 << 20;
 
 /// The two processes of a partition.
 pub(super) struct Pair {
@@ -31,6 +37,9 @@ impl Pair {
         term: &Term,
     ) -> anyhow::Result<(Pair, ChildStdout)> {
         let (mut ours, mut theirs) = UnixStream::pair().context("a socket for a partition")?;
+        for end in [&ours, &theirs] {
+            set_socket_send_buffer_size(end, SOCKET_BYTES).context("a socket for a partition")?;
+        }
         write_framed(worker, &mut ours).context("the run of a partition")?;
         write_framed(order, &mut theirs).context("the process that talks to Kafka")?;
         let mut carrier = again(COMMAND, term)

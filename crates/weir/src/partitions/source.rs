@@ -10,7 +10,7 @@ use std::sync::Arc;
 use weir_engine::clock::Clock;
 use weir_engine::run::Options;
 use weir_kafka::packets::{LostFrames, PacketEntry, PacketKind, PacketRecord, SpreadKey};
-use weir_kafka::worker::{FromWorker, Mark, ToWorker};
+use weir_kafka::worker::{FromWorker, Mark, ToWorker, VALUE_AT};
 use weir_packet::interface::{CapturePoint, Direction, InterfaceNames};
 use weir_packet::source::{Account, Chunk, FrameBatch, Gap, LinkType, Source, SourceError};
 use weir_plan::Program;
@@ -100,9 +100,9 @@ impl PartitionSource {
         Some(self.clock.watermark()).filter(|at| *at != i64::MIN)
     }
 
-    /// Takes a further record.
-    fn begin(&mut self, offset: i64, is_live: bool, value: Vec<u8>) -> io::Result<()> {
-        let record = PacketRecord::read(&value).map_err(io::Error::other)?;
+    /// Takes a further record, whose value is in a frame.
+    fn begin(&mut self, offset: i64, is_live: bool, frame: Vec<u8>) -> io::Result<()> {
+        let record = PacketRecord::read(&frame[VALUE_AT..]).map_err(io::Error::other)?;
         self.check_key(record.head.spread)?;
         let is_sure = self.clock.watermark_after(i64::MIN).is_some();
         self.starts.record(offset, self.watermark(), is_sure);
@@ -130,7 +130,7 @@ impl PartitionSource {
             packets: record.packets,
             before: record.head.before,
             entries: entries.into_iter(),
-            chunk: Arc::new(value),
+            chunk: Arc::new(frame),
             offset,
             is_live,
             missing,
@@ -162,7 +162,7 @@ impl PartitionSource {
             return true;
         }
         if current.entries.len() > 0 {
-            batch.restart(&current.chunk, 0, current.link);
+            batch.restart(&current.chunk, VALUE_AT, current.link);
             let mut seq = current.before + u64::from(current.packets);
             seq -= current.entries.len() as u64;
             let mut points = Vec::new();
@@ -232,9 +232,9 @@ impl PartitionSource {
                     batch.set_reached(at);
                     return Ok(true);
                 }
-                Some(ToWorker::Record { offset, is_live, value }) => {
-                    let value = value.to_vec();
-                    self.begin(offset, is_live, value)?;
+                Some(ToWorker::Record { offset, is_live, .. }) => {
+                    let frame = std::mem::take(&mut self.frame);
+                    self.begin(offset, is_live, frame)?;
                 }
                 Some(ToWorker::First) => self.is_at_start = true,
                 Some(ToWorker::Over) => {

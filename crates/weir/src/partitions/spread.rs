@@ -276,10 +276,14 @@ impl Spreader {
         self.scratch.clear();
         self.scratch.extend_from_slice(&(partition as u32).to_le_bytes());
         self.scratch.extend_from_slice(&[0; 4]);
-        part.record.finish(&head, &mut self.scratch);
-        let len = (self.scratch.len() - 8) as u32;
+        part.record.front(&head, &mut self.scratch);
+        let [table, bytes] = part.record.rest();
+        let len = (self.scratch.len() - 8 + table.len() + bytes.len()) as u32;
         self.scratch[4..8].copy_from_slice(&len.to_le_bytes());
-        self.to.write_all(&self.scratch).map_err(|e| self.failed(&e))
+        let written =
+            [&self.scratch, table, bytes].into_iter().try_for_each(|part| self.to.write_all(part));
+        part.record.clear();
+        written.map_err(|e| self.failed(&e))
     }
 }
 
