@@ -72,7 +72,8 @@ pub const HANDOVER: Duration = Duration::from_secs(10);
 /// Bytes of a frame between a run and the process that carries its packets and rows.
 pub const FRAME_MAX: usize = (256 << 20) + 64;
 
-/// Times that frames of a run wait to be looked at, each time those that came together.
+/// Batches of frames of a run that may wait for the thread that commits; a batch is frames that
+/// arrived together.
 pub const FRAMES_WAITING: usize = 8;
 
 /// Where the start of a record is remembered from which state could be rebuilt.

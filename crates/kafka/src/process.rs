@@ -13,7 +13,7 @@ use crate::order::{CarrierOrder, PartitionCounts, PartitionEvent, PartitionOrder
 use crate::packets::{PacketHead, PacketKind, PacketRecord};
 use crate::partition::partition_of;
 use crate::position::Position;
-use crate::worker::{FromWorker, ToWorker};
+use crate::worker::{FromWorker, ToWorker, starts_with_frame};
 use crate::{KafkaFault, Say};
 use commit::{Committer, Progress, ReportPartition, init};
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerGroupMetadata};
@@ -89,12 +89,10 @@ fn listen(from: impl Read, frames: &SyncSender<Vec<FromWorker>>) {
     let mut some = Vec::new();
     while let Ok(Some(frame)) = FromWorker::read(&mut from) {
         some.push(frame);
-        if from.buffer().is_empty() && frames.send(std::mem::take(&mut some)).is_err() {
+        if !starts_with_frame(from.buffer()) && frames.send(std::mem::take(&mut some)).is_err() {
             return;
         }
     }
-    // Nobody may wait for them any more.
-    let _ = frames.send(some);
 }
 
 #[expect(clippy::disallowed_methods, reason = "records of the future are told by the time")]
@@ -363,7 +361,7 @@ impl<'a> Feed<'a> {
 mod tests {
     use super::*;
 
-    /// What a run says, in pieces as a socket might bring it.
+    /// Bytes that arrive in pieces, as from a socket.
     struct Pieces(Vec<Vec<u8>>);
 
     impl Read for Pieces {
@@ -385,13 +383,29 @@ mod tests {
             row(n).write(&mut bytes).expect("memory takes it");
             ends.push(bytes.len());
         }
-        // Two whole ones, one and a part of the next, the rest of that, and one that is torn.
+        // Two whole ones, one and a part of the next, the rest of that, and one that is cut short.
         let cuts = [0, ends[1], ends[2] + 3, ends[3], ends[4], ends[5] - 1];
         let pieces = cuts.windows(2).map(|cut| bytes[cut[0]..cut[1]].to_vec()).collect();
         let (frames, waiting) = sync_channel(FRAMES_WAITING);
         listen(Pieces(pieces), &frames);
         drop(frames);
-        let all: Vec<Vec<FromWorker>> = waiting.iter().filter(|some| !some.is_empty()).collect();
-        assert_eq!(all, [vec![row(0), row(1)], vec![row(2), row(3)], vec![row(4)]]);
+        let all: Vec<Vec<FromWorker>> = waiting.iter().collect();
+        assert_eq!(all, [vec![row(0), row(1)], vec![row(2)], vec![row(3)], vec![row(4)]]);
+    }
+
+    /// Where frames come without a pause, and none ends where a read does, memory stays bounded.
+    #[test]
+    fn no_more_is_handed_on_together_than_is_read_at_once() {
+        let row = FromWorker::Row { key: None, value: vec![7; 90] };
+        let mut one = Vec::new();
+        row.write(&mut one).expect("memory takes it");
+        let (count, most) = (50_000, BUFFER_BYTES / one.len() + 1);
+        assert_ne!(BUFFER_BYTES % one.len(), 0);
+        let (frames, waiting) = sync_channel(FRAMES_WAITING);
+        let reading = thread::spawn(move || listen(&one.repeat(count)[..], &frames));
+        let sizes: Vec<usize> = waiting.iter().map(|some| some.len()).collect();
+        reading.join().expect("no panic");
+        assert_eq!(sizes.iter().sum::<usize>(), count);
+        assert!(sizes.iter().all(|size| (1..=most).contains(size)), "{sizes:?}");
     }
 }

@@ -90,6 +90,12 @@ fn frame(kind: u8, parts: &[&[u8]], to: &mut impl Write) -> io::Result<()> {
     parts.iter().try_for_each(|part| to.write_all(part))
 }
 
+/// Whether `bytes` begin with a whole frame.
+pub fn starts_with_frame(bytes: &[u8]) -> bool {
+    let front = bytes.split_first_chunk();
+    front.is_some_and(|(len, rest)| rest.len() >= u32::from_le_bytes(*len) as usize)
+}
+
 /// Reads a frame into `bytes`; `None` at the end.
 fn read(from: &mut impl Read, bytes: &mut Vec<u8>) -> io::Result<Option<u8>> {
     let mut len = [0; 4];
@@ -140,7 +146,8 @@ impl<'a> ToWorker<'a> {
         let read = match kind {
             START => number(bytes, 0).map(|at| ToWorker::Start(time(at))),
             RECORD => number(bytes, 0).filter(|_| bytes.len() > 8).map(|offset| {
-                let (is_live, value) = (bytes[8] != 0, &bytes[9..]);
+                // The kind of the frame is not among these bytes.
+                let (is_live, value) = (bytes[8] != 0, &bytes[VALUE_AT - 1..]);
                 ToWorker::Record { offset, is_live, value }
             }),
             FIRST => Some(ToWorker::First),

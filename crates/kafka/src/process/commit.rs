@@ -187,7 +187,10 @@ impl<'a> Committer<'a> {
                         self.commit_if_due()?;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => self.pass_left_out(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.pass_left_out();
+                    self.commit_if_due()?;
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     self.pass_left_out();
                     if self.has_news() && !self.is_within {
@@ -200,7 +203,6 @@ impl<'a> Committer<'a> {
                     };
                 }
             }
-            self.commit_if_due()?;
         }
     }
 
