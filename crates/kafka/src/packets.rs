@@ -397,8 +397,8 @@ impl PacketRecordBuilder {
         }
     }
 
-    /// What follows the [front](PacketRecordBuilder::front): times and lengths of packets, and
-    /// their bytes.
+    /// The times and lengths of packets, and their bytes: both come after the
+    /// [front](PacketRecordBuilder::front).
     pub fn rest(&self) -> [&[u8]; 2] {
         [&self.table, &self.bytes]
     }

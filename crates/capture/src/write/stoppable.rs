@@ -90,7 +90,7 @@ impl StoppableWriter {
 }
 
 /// The same pipe, opened once more, so that calls do not wait; `None` where that is not possible:
-/// it has no reader any more, say, or there is no `/proc`.
+/// a named pipe has no reader any more, say, or there is no `/proc`.
 fn unblocked(pipe: &File) -> Option<File> {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());

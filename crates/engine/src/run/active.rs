@@ -26,7 +26,7 @@ use weir_plan::physical::{Tick, ticks};
 use weir_plan::place::{Partition, Placement, merges, place_with};
 use weir_plan::{Input, Pipeline, Program};
 
-/// What a program takes over from the one before it.
+/// Keys and the kernel level, which a program takes over from the one that it replaces.
 struct TakenOver {
     /// Packets of these pipelines go on being spread by these keys.
     fixed: Vec<(usize, FieldSet)>,
