@@ -7,6 +7,10 @@
 #[cfg(feature = "kafka")]
 mod client;
 mod flink;
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "what nobody can send is not made"))]
+mod load;
+mod merge;
+mod merge_table;
 #[cfg(not(feature = "kafka"))]
 mod no_client;
 #[cfg_attr(
@@ -24,6 +28,9 @@ use crate::arguments::{OUT, preset};
 use crate::trace::TraceOptions;
 use anyhow::{Context, Result, bail, ensure};
 use flink::{Counter, SourceCounts};
+use load::ProbeLoad;
+use merge::{Merges, Schedule};
+use merge_table::MergeTable;
 #[cfg(not(feature = "kafka"))]
 use no_client as client;
 use serde_json::{Value, json};
@@ -32,7 +39,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use table::{CountsLine, TransferLine};
-use transfer::{Direction, Transfer, Transfers};
+use transfer::{Direction, Transfer, Transfers, weir};
 
 /// A part of the measurement.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Debug)]
@@ -43,6 +50,8 @@ enum Part {
     OutOfKafka,
     /// Packets of each source in a topic: Weir beside a job that Flink does alone.
     FlinkAlone,
+    /// Partial results of many probes, merged by Weir's job on Flink.
+    FlinkMerge,
 }
 
 /// Packets of the trace: a million to a second, of 65,535 sources, all about equally often.
@@ -82,6 +91,7 @@ pub(crate) struct ClusterOptions {
 struct Measured {
     transfers: Vec<TransferLine>,
     counts: Vec<CountsLine>,
+    merges: Vec<MergeTable>,
     /// For each part that could not be measured, the reason.
     left_out: Vec<String>,
 }
@@ -97,15 +107,19 @@ pub(crate) fn run(options: &ClusterOptions) -> Result<String> {
     let folder = tempfile::tempdir().context("a folder for rows")?;
     let mut measured = Measured::default();
     let is_asked = |part| options.only.is_empty() || options.only.contains(&part);
-    let like = preset(EQUAL)?.options.clone();
-    let trace = TraceOptions { packets: options.packets, conversations: CONVERSATIONS, ..like };
-    let (trace, truth) = trace.make(&options.out)?;
-    let transfers = Transfers::prepare(trace, truth.packets, folder.path(), &servers)?;
-    measured.transfers = carry(options, &transfers, &servers)?;
-    // Flink takes memory and, now and then, time: it comes once what needs none is done.
-    if is_asked(Part::FlinkAlone) {
-        let counts = count(options, &transfers, &mut servers, folder.path());
-        measured.counts = or_left_out(counts, &mut measured.left_out)?;
+    if [Part::IntoKafka, Part::OutOfKafka, Part::FlinkAlone].into_iter().any(is_asked) {
+        let (trace, packets) = trace(options, options.packets, CONVERSATIONS)?;
+        let transfers = Transfers::prepare(trace, packets, folder.path(), &servers)?;
+        measured.transfers = carry(options, &transfers, &servers)?;
+        // Flink takes memory and, now and then, time: it comes once what needs none is done.
+        if is_asked(Part::FlinkAlone) {
+            let counts = count(options, &transfers, &mut servers, folder.path());
+            measured.counts = or_left_out(counts, &mut measured.left_out)?;
+        }
+    }
+    if is_asked(Part::FlinkMerge) {
+        let merges = merge(options, &mut servers, folder.path());
+        measured.merges = or_left_out(merges, &mut measured.left_out)?;
     }
     if let Some(why) = measured.only_left_out() {
         bail!("{why}");
@@ -115,6 +129,13 @@ pub(crate) fn run(options: &ClusterOptions) -> Result<String> {
         fs::write(path, text).with_context(|| path.display().to_string())?;
     }
     Ok(measured.markdown(options.rounds))
+}
+
+/// A capture of so many packets of equally frequent conversations.
+fn trace(options: &ClusterOptions, packets: u64, conversations: u32) -> Result<(PathBuf, u64)> {
+    let like = preset(EQUAL)?.options.clone();
+    let (trace, truth) = TraceOptions { packets, conversations, ..like }.make(&options.out)?;
+    Ok((trace, truth.packets))
 }
 
 /// The results of a part; where something is not installed, none, and the reason is kept.
@@ -131,7 +152,8 @@ fn or_left_out<T>(measured: Result<Vec<T>>, left_out: &mut Vec<String>) -> Resul
 impl Measured {
     /// Why nothing was measured, if that is so.
     fn only_left_out(&self) -> Option<&String> {
-        let is_empty = self.transfers.is_empty() && self.counts.is_empty();
+        let is_empty =
+            self.transfers.is_empty() && self.counts.is_empty() && self.merges.is_empty();
         self.left_out.first().filter(|_| is_empty)
     }
 
@@ -139,6 +161,7 @@ impl Measured {
         json!({
             "transfers": self.transfers.iter().map(TransferLine::json).collect::<Vec<_>>(),
             "counts": self.counts.iter().map(CountsLine::json).collect::<Vec<_>>(),
+            "merges": self.merges.iter().map(MergeTable::json).collect::<Vec<_>>(),
         })
     }
 
@@ -147,6 +170,8 @@ impl Measured {
         let parts = [
             (!self.transfers.is_empty()).then(|| table::transfers(&self.transfers)),
             (!self.counts.is_empty()).then(|| table::counts(&self.counts)),
+            (!self.merges.is_empty())
+                .then(|| self.merges.iter().map(MergeTable::markdown).collect()),
         ];
         for part in parts.into_iter().flatten().chain(self.left_out.iter().cloned()) {
             out += &format!("\n{part}\n");
@@ -204,4 +229,52 @@ fn count(
         }
     }
     Ok(lines.into())
+}
+
+/// What the probes count that are simulated: 50,000 packets, of nearly all of 5,000 sources, are a
+/// window of the trace. It comes as if it had lasted a second.
+const SUMS: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src every 50ms";
+const SUMS_CONVERSATIONS: u32 = 2_500;
+const SUMS_PACKETS: u64 = 50_000;
+
+/// Sketches that are full: each is of some 2,000 sources.
+const SKETCHES: &str = "packets | summarize packets = count(), sources = approx_distinct(ip.src) \
+                        by part = sport % 100 every 200ms";
+const SKETCHES_PACKETS: u64 = 200_000;
+
+/// Merges the partial results of many probes by the job on Flink: as they come, then all at once.
+fn merge(
+    options: &ClusterOptions,
+    servers: &mut Servers,
+    folder: &Path,
+) -> Result<Vec<MergeTable>> {
+    servers.start_flink(1)?;
+    let (probes, windows, schedule) = match options.check {
+        false => (100, 70, Schedule { warm: 10, killed: 40 }),
+        true => (3, 8, Schedule { warm: 1, killed: 4 }),
+    };
+    let weir = weir()?;
+    let merges = Merges::new(servers, &weir)?;
+    let load = |query, packets, conversations| -> Result<ProbeLoad> {
+        let (trace, _) = trace(options, packets, conversations)?;
+        ProbeLoad::new(&weir, query, &trace, probes, folder)
+    };
+    let sums = load(SUMS, SUMS_PACKETS * windows, SUMS_CONVERSATIONS)?;
+    let sketches = load(SKETCHES, SKETCHES_PACKETS * 5, CONVERSATIONS)?;
+    let mut table = MergeTable::of(&sums, &sketches);
+    merges.fill(&sketches, "sketches")?;
+    for round in u16::from(options.check)..=options.rounds {
+        writeln!(io::stderr(), "round {round} of {}: {probes} probes", options.rounds)?;
+        let [from, live, counts, sketched] =
+            ["probes", "live", "counts", "sketched"].map(|name| format!("merge-{name}-{round}"));
+        let measured = (
+            merges.in_real_time(SUMS, &sums, schedule, [&from, &live])?,
+            merges.at_once(SUMS, &sums, [&from, &counts])?,
+            merges.at_once(SKETCHES, &sketches, ["sketches", &sketched])?,
+        );
+        if round > 0 {
+            table.push(measured);
+        }
+    }
+    Ok(vec![table])
 }

@@ -265,6 +265,12 @@ fn kafka_and_flink() {
         return;
     }
     assert_eq!(rows(&table, "Flink alone"), 1, "{table}");
+    let merges = all("merges");
+    let latency = &merges[0]["real_time"][0]["latency_s"];
+    assert!(latency.as_f64().is_some_and(|s| s > 0.0), "{table}");
+    for line in merges[0]["at_once"].as_array().expect("loads") {
+        assert!(line["rounds"].as_array().expect("rounds").iter().all(timed), "{line}");
+    }
 }
 
 #[test]

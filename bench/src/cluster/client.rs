@@ -1,7 +1,7 @@
 //! The bare client of Kafka: librdkafka with the settings that Weir gives it, and nothing else.
 
-use super::record::{KafkaRecord, SendRecord, Topic};
-use crate::timing::pause_ms;
+use super::record::{IsEnough, KafkaRecord, SendRecord, Topic};
+use crate::timing::{Alarm, pause_ms};
 use anyhow::{Context as _, Result, bail, ensure};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// How long a broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a look for what is new in a topic takes at most.
+const FOLLOWED: Duration = Duration::from_millis(100);
 
 /// How long what was handed over may take to be delivered.
 const DRAIN: Duration = Duration::from_secs(120);
@@ -103,6 +106,33 @@ pub(super) fn read_to_end(
         }
     }
     Ok((records, bytes))
+}
+
+/// Hands on what is committed in a topic, as it comes, until that is enough.
+///
+/// # Errors
+/// Where nothing came for so long, and those of `take`.
+pub(super) fn follow(
+    topic: Topic<'_>,
+    patience: Duration,
+    take: &mut dyn FnMut(&[u8]) -> Result<IsEnough>,
+) -> Result<()> {
+    let (client, _) = consumer(topic, Offset::Beginning)?;
+    let mut end = Alarm::after(patience);
+    loop {
+        match client.poll(FOLLOWED) {
+            Some(Ok(record)) => {
+                end = Alarm::after(patience);
+                if take(record.payload().unwrap_or_default())? == IsEnough(true) {
+                    return Ok(());
+                }
+            }
+            None | Some(Err(KafkaError::PartitionEOF(_))) => {
+                ensure!(!end.is_over(), "nothing came from {} for {patience:?}", topic.name);
+            }
+            Some(Err(e)) => return Err(e).context("reading a topic"),
+        }
+    }
 }
 
 /// Counts deliveries.

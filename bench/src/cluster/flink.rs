@@ -117,7 +117,7 @@ fn flink_jars(job: &Path) -> Result<String> {
 }
 
 /// CPU time of all task managers since they were started.
-fn task_managers_cpu(servers: &Servers) -> Result<Duration> {
+pub(super) fn task_managers_cpu(servers: &Servers) -> Result<Duration> {
     servers.task_managers()?.into_iter().map(process_cpu).sum()
 }
 

@@ -1,7 +1,8 @@
 //! In the place of the client of Kafka, where this program was built without it.
 
-use super::record::{KafkaRecord, SendRecord, Topic};
+use super::record::{IsEnough, KafkaRecord, SendRecord, Topic};
 use anyhow::{Result, bail};
+use std::time::Duration;
 
 const WHY: &str = "this program was built without the client of Kafka";
 
@@ -15,6 +16,14 @@ pub(super) fn read_to_end(
 pub(super) fn send_all(
     _topic: Topic<'_>,
     _load: &mut dyn FnMut(SendRecord<'_>) -> Result<()>,
+) -> Result<()> {
+    bail!(WHY)
+}
+
+pub(super) fn follow(
+    _topic: Topic<'_>,
+    _patience: Duration,
+    _take: &mut dyn FnMut(&[u8]) -> Result<IsEnough>,
 ) -> Result<()> {
     bail!(WHY)
 }

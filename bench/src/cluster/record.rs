@@ -20,3 +20,7 @@ pub(super) struct Topic<'a> {
 
 /// Something that a record is handed to, to be sent.
 pub(super) type SendRecord<'a> = &'a mut dyn FnMut(&KafkaRecord) -> Result<()>;
+
+/// Whether somebody who reads a topic has read enough of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct IsEnough(pub(super) bool);

@@ -55,6 +55,11 @@ impl Servers {
         format!("127.0.0.1:{}", self.kafka_port)
     }
 
+    /// The REST interface of Flink.
+    pub(super) fn flink(&self) -> String {
+        format!("127.0.0.1:{}", self.flink_port)
+    }
+
     /// The address of a topic, as Weir takes it.
     pub(super) fn url(&self, topic: &str) -> String {
         format!("kafka://{}/{topic}", self.brokers())

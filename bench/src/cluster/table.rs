@@ -79,7 +79,7 @@ impl TransferLine {
     }
 }
 
-fn whole(whole: &Whole) -> Value {
+pub(super) fn whole(whole: &Whole) -> Value {
     json!({ "wall_s": whole.wall.as_secs_f64(), "cpu_s": whole.cpu.as_secs_f64() })
 }
 

@@ -269,7 +269,7 @@ impl Transfers {
 }
 
 /// The program of Weir, which lies beside this one.
-fn weir() -> Result<PathBuf> {
+pub(super) fn weir() -> Result<PathBuf> {
     let weir = process::beside("weir")?;
     ensure!(weir.is_file(), "build it first: cargo build --release -p weir --features kafka");
     Ok(weir)
