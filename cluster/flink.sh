@@ -23,10 +23,22 @@ home=${FLINK_HOME:-$PWD/target/cluster/flink}
 
 say() { echo "cluster/flink.sh: $*" >&2; }
 
-# The jars, whole or not at all.
+# The jars, whole or not at all: Flink's, and those of the job, which pom.xml names.
 fetch() {
-    [ -e "$jars/.whole" ] && return
+    [ -e "$jars/.whole" ] || fetch_flink
+    cmp -s flink/pom.xml "$jars/job/pom.xml" || fetch_job
+}
+
+fetch_job() {
     command -v mvn >/dev/null || { say "Maven is missing (apt-get install maven)"; exit 3; }
+    rm -rf "$jars/job"
+    (cd flink && mvn -q -B -Dstyle.color=never dependency:copy-dependencies \
+        -DoutputDirectory="$jars/job" -DincludeScope=runtime >&2) ||
+        { say "the jars of the job could not be fetched"; exit 3; }
+    cp flink/pom.xml "$jars/job/pom.xml"
+}
+
+fetch_flink() {
     command -v pip >/dev/null || { say "pip is missing (apt-get install python3-pip)"; exit 3; }
     rm -rf "$jars"
     mkdir -p "$jars/lib"
@@ -35,9 +47,6 @@ fetch() {
     python3 -m zipfile -e "$jars"/wheel/*.whl "$jars/wheel/all"
     mv "$jars"/wheel/all/pyflink/lib/*.jar "$jars/lib"
     rm -rf "$jars/wheel"
-    (cd flink && mvn -q -B -Dstyle.color=never dependency:copy-dependencies \
-        -DoutputDirectory="$jars/job" -DincludeScope=runtime >&2) ||
-        { say "the jars of the job could not be fetched"; exit 3; }
     touch "$jars/.whole"
 }
 
@@ -49,7 +58,7 @@ jar_() {
 build() {
     fetch
     local newest
-    newest=$(find flink/src/main -newer "$built/weir-flink.jar" -print -quit 2>/dev/null || echo new)
+    newest=$(find flink/src/main flink/pom.xml -newer "$built/weir-flink.jar" -print -quit 2>/dev/null || echo new)
     if [ -n "$newest" ] || [ ! -e "$built/weir-flink.jar" ]; then
         command -v javac >/dev/null || { say "javac is missing (apt-get install default-jdk)"; exit 3; }
         rm -rf "$built/classes"

@@ -5,6 +5,10 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "flink/kills.rs"]
+mod kills;
+#[path = "flink/tables.rs"]
+mod tables;
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use common::{root, skip, workplace};
@@ -297,6 +301,21 @@ fn what_does_not_run_on_flink_is_refused_by_name() {
     refused(&format!("{two}\n{over} | union a"), "`union`");
 }
 
+/// Arguments of a job are shown by Flink to everybody.
+#[test]
+fn a_password_does_not_get_into_a_job() {
+    let url = "jdbc:postgresql://localhost/weir?user=a&Password=b";
+    for (url, why) in [(url, "~/.pgpass"), ("postgres://localhost", "jdbc:postgresql://HOST/NAME")]
+    {
+        let names = ["--kafka", "localhost:1", "--topic", "t", "--probes", "a", "--to", "rows"];
+        let output =
+            weir(&[&["cluster", "submit", "flows", "--database", url][..], &names].concat());
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(why), "{errors}");
+    }
+}
+
 /// Queries whose upper levels are SQL, each with a capture.
 const SQL: [(&str, &str); 3] = [
     (
@@ -391,28 +410,16 @@ impl Cluster {
 
     /// Starts a job over the probes a and b.
     fn submit(&self, query: &str, topic: &str, to: &str, more: &[&str]) -> String {
+        let output = self.try_submit(query, topic, to, more);
+        assert!(output.status.success(), "{query}: {}", text(&output.stderr));
+        text(&output.stdout).trim().to_owned()
+    }
+
+    fn try_submit(&self, query: &str, topic: &str, to: &str, more: &[&str]) -> Output {
         let jar = self.jars.job.to_str().expect("a plain path");
-        let args = [
-            "cluster",
-            "submit",
-            "-e",
-            query,
-            "--kafka",
-            "127.0.0.1:19592",
-            "--topic",
-            topic,
-            "--probes",
-            "a,b",
-            "--to",
-            to,
-            "--flink",
-            "127.0.0.1:18581",
-            "--jar",
-            jar,
-            "--checkpoint-ms",
-            "500",
-        ];
-        printed(&[&args[..], more].concat()).trim().to_owned()
+        let servers = ["--kafka", "127.0.0.1:19592", "--flink", "127.0.0.1:18581", "--jar", jar];
+        let job = ["--topic", topic, "--probes", "a,b", "--to", to, "--checkpoint-ms", "500"];
+        weir(&[&["cluster", "submit", "-e", query][..], &servers, &job, more].concat())
     }
 
     fn ask(&self, args: &[&str]) -> String {
@@ -454,48 +461,6 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     }
     let all = cluster.ask(&["list"]);
     assert!(jobs.iter().all(|job| all.contains(job.as_str())), "{all}");
-    a_killed_task_manager_changes_no_total(&cluster);
-}
-
-/// A task manager is killed among windows, and again before groups come late.
-fn a_killed_task_manager_changes_no_total(cluster: &Cluster) {
-    const QUERY: &str = "packets | summarize n = count(), bytes = sum(len), \
-        d = distinct(ip.dst, 5), a = approx_distinct(sport) by ip.src every 1s";
-    let folder = workplace();
-    let [a, b] = publish(folder.path(), QUERY, &fixture("syn_flood.pcap"), ANY);
-    let merged = printed(&["merge", "-q", "-e", QUERY, "--from", &a, "--from", &b, "-o", "json"]);
-    cluster.topic("killed");
-    let job = cluster.submit(QUERY, "killed", "totals", &[]);
-    // The first messages: some windows close, others stay open.
-    cluster.produce("killed", &["--to", "7", &a, "--to", "5", &b]);
-    cluster.consume("totals", 1);
-    cluster.flink(&["kill", "1"]);
-    cluster.flink(&["up"]);
-    cluster.produce("killed", &["--from", "3", &a, &b]);
-    let found = cluster.consume("totals", merged.lines().count());
-    assert_eq!(sorted(&found), sorted(&merged));
-    // A second life of a probe, whose windows have all closed: its groups are late.
-    let again = place(folder.path(), "again.wps");
-    printed(&[
-        "run",
-        "-q",
-        "-e",
-        QUERY,
-        "-r",
-        &fixture("syn_flood.pcap"),
-        "--publish",
-        &again,
-        "--probe",
-        "a",
-    ]);
-    cluster.flink(&["kill", "1"]);
-    cluster.flink(&["up"]);
-    cluster.produce("killed", &["--garbage", "b", "--garbage", "nobody", &again]);
-    let events = cluster.consume("totals-events", 5);
-    assert!(events.contains("\"event\":\"late\""), "{events}");
-    assert!(events.contains("\"probe\":\"b\",\"why\":\"the message breaks off"), "{events}");
-    assert!(events.contains("\"probe\":\"nobody\",\"why\":\"it is not among"), "{events}");
-    assert_eq!(sorted(&cluster.consume("totals", merged.lines().count())), sorted(&merged));
-    let savepoint = cluster.ask(&["savepoint", "--cancel", &job]);
-    assert!(savepoint.starts_with("file:"), "{savepoint}");
+    kills::a_killed_task_manager_changes_no_total(&cluster);
+    tables::rows_go_into_tables_once(&cluster);
 }

@@ -11,6 +11,8 @@ Examples:
   weir cluster sql flows.weir
   weir cluster submit flows.weir --kafka localhost:9092 --topic partials --to flows \\
       --probes north,south --jar weir-flink.jar
+  weir cluster submit flows.weir --kafka localhost:9092 --topic partials --to flows \\
+      --probes north,south --database jdbc:postgresql://localhost/weir?user=weir
   weir cluster list
   weir cluster savepoint --cancel 5c3ff3a6c1e5dd5a2dd5ac9d5a4d5cb1";
 
@@ -95,6 +97,11 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "TOPIC")]
     pub(crate) to: String,
 
+    /// Put rows into the table of this name in a database instead, as
+    /// jdbc:postgresql://HOST/NAME?user=USER; it is made unless it is there
+    #[arg(long, value_name = "URL", value_parser = database)]
+    pub(crate) database: Option<String>,
+
     /// The REST interface of Flink
     #[arg(long, value_name = "HOST:PORT", default_value = FLINK)]
     pub(crate) flink: String,
@@ -123,6 +130,22 @@ pub(crate) struct SubmitArgs {
     /// Read the topic up to its present end, close all windows, and end
     #[arg(long)]
     pub(crate) bounded: bool,
+}
+
+/// The URL of a database. The job shows it to whoever may see the job.
+fn database(text: &str) -> Result<String, String> {
+    let Some((_, place)) = text.split_once("jdbc:postgresql:").filter(|(no, _)| no.is_empty())
+    else {
+        return Err("a database is jdbc:postgresql://HOST/NAME".to_owned());
+    };
+    let settings = place.split_once('?').map_or("", |(_, settings)| settings);
+    let names = settings.split('&').filter_map(|one| one.split_once('='));
+    if names.map(|(name, _)| name.to_lowercase()).any(|name| name.ends_with("password")) {
+        return Err("everybody who sees the job sees this; a password belongs into ~/.pgpass of \
+                    the user that Flink runs as"
+            .to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// The number of a job: 32 hexadecimal digits.

@@ -21,7 +21,7 @@ pub(super) fn submit(args: &SubmitArgs, job: &FlinkJob) -> anyhow::Result<Status
     let rest = Rest::new(&args.flink);
     let plan = job.to_json();
     let (probes, checkpoint) = (args.probes.join(","), args.checkpoint_ms.to_string());
-    let given: [(&str, &str); 8] = [
+    let mut given: Vec<(&str, &str)> = vec![
         ("--plan", plan.as_str()),
         ("--kafka", &args.kafka),
         ("--topic", &args.topic),
@@ -31,6 +31,7 @@ pub(super) fn submit(args: &SubmitArgs, job: &FlinkJob) -> anyhow::Result<Status
         ("--checkpoint-ms", &checkpoint),
         ("--bounded", if args.bounded { "true" } else { "false" }),
     ];
+    given.extend(args.database.as_deref().map(|url| ("--database", url)));
     let words: Vec<&str> = given.iter().flat_map(|(option, value)| [*option, *value]).collect();
     let id = rest.upload("weir-flink.jar", &jar)?;
     let mut request = json!({ "entryClass": "weir.job.Job", "programArgsList": words });

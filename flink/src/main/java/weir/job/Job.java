@@ -1,6 +1,7 @@
 package weir.job;
 
 import java.nio.charset.StandardCharsets;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -8,6 +9,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
@@ -34,11 +36,13 @@ import weir.plan.ColumnPlan;
 import weir.plan.JobPlan;
 import weir.plan.JobPlan.OutputPlan;
 import weir.plan.NodePlan;
+import weir.postgres.PostgresSink;
+import weir.postgres.Tables;
 import weir.rows.Text;
 
 /**
  * The upper levels of a query: partial results of probes in, by a topic of Kafka; rows out, into
- * another one, exactly once. What comes after the merge is SQL.
+ * another one or into tables, exactly once. What comes after the merge is SQL.
  */
 public final class Job {
     private static final OutputTag<String> EVENTS = new OutputTag<>("events", Types.STRING);
@@ -56,6 +60,7 @@ public final class Job {
     public static void main(String[] args) throws Exception {
         JobOptions options = new JobOptions(args);
         createTopics(options);
+        createTables(options);
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
         env.enableCheckpointing(options.checkpointMs);
         env.getConfig().enableObjectReuse();
@@ -69,11 +74,22 @@ public final class Job {
                 "bootstrap.servers", options.kafka, "default.api.timeout.ms", "20000",
                 "request.timeout.ms", "10000"))) {
             Set<String> there = admin.listTopics().names().get();
-            List<NewTopic> missing = Stream.of(options.topic, options.to, options.lateTopic())
+            Stream<String> rows = Stream.of(options.to).filter(to -> options.database == null);
+            List<NewTopic> missing =
+                    Stream.concat(rows, Stream.of(options.topic, options.lateTopic()))
                     .filter(topic -> !there.contains(topic))
                     .map(topic -> new NewTopic(topic, Optional.empty(), Optional.empty()))
                     .collect(Collectors.toList());
             admin.createTopics(missing).all().get();
+        }
+    }
+
+    private static void createTables(JobOptions options) throws SQLException {
+        if (options.database == null) {
+            return;
+        }
+        for (OutputPlan output : options.plan.outputs) {
+            Tables.make(options.database, options.table(output.name), output.columns);
         }
     }
 
@@ -113,8 +129,15 @@ public final class Job {
         }
         DataStream<Tuple2<String, byte[]>> lines = lines(env, merged);
         String late = options.lateTopic();
-        lines.union(events.map(text -> line(late, text)).returns(LINES).name("events"))
-                .sinkTo(sink()).name("rows to " + options.to).uid("sink");
+        DataStream<Tuple2<String, byte[]>> told =
+                events.map(text -> line(late, text)).returns(LINES).name("events");
+        if (options.database == null) {
+            lines.union(told).sinkTo(sink()).name("rows to " + options.to).uid("sink");
+        } else {
+            lines.sinkTo(new PostgresSink(options.database)).name("rows to " + options.to)
+                    .uid("tables");
+            told.sinkTo(sink()).name("events to " + late).uid("sink");
+        }
     }
 
     private static Tuple2<String, byte[]> line(String topic, String text) {
@@ -133,13 +156,22 @@ public final class Job {
                     : tables.toDataStream(tables.sqlQuery(output.sql));
             List<ColumnPlan> columns = output.columns;
             String name = output.name;
-            String topic = options.to;
-            DataStream<Tuple2<String, byte[]>> lines = rows
-                    .map(row -> line(topic, Text.json(columns, values(row, columns.size()), name)))
+            DataStream<Tuple2<String, byte[]>> lines = rows.map(line(columns, name))
                     .returns(LINES).name("lines" + (name == null ? "" : " of " + name));
             all = all == null ? lines : all.union(lines);
         }
         return all;
+    }
+
+    /** How a row of an output becomes a line: of JSON for a topic, or of a table. */
+    private MapFunction<Row, Tuple2<String, byte[]>> line(List<ColumnPlan> columns, String name) {
+        int n = columns.size();
+        if (options.database == null) {
+            String topic = options.to;
+            return row -> line(topic, Text.json(columns, values(row, n), name));
+        }
+        String table = Tables.target(options.table(name), columns);
+        return row -> Tuple2.of(table, Tables.line(columns, values(row, n)));
     }
 
     private static Object[] values(Row row, int n) {

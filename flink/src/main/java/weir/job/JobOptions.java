@@ -9,18 +9,22 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import weir.plan.JobPlan;
+import weir.postgres.Database;
 
 /** The arguments of a job. */
 final class JobOptions {
     static final String USAGE = "usage: weir.job.Job --plan JSON | --plan-file FILE"
             + " --kafka HOST:PORT --topic TOPIC --probes NAME,NAME --to TOPIC [--name NAME]"
-            + " [--checkpoint-ms N] [--bounded true]";
+            + " [--database jdbc:postgresql://HOST/NAME] [--checkpoint-ms N] [--bounded true]";
 
     final JobPlan plan;
     final String kafka;
     final String topic;
     final List<String> probes;
+    /** The topic that rows go to; with a database, the table. */
     final String to;
+    /** Where rows go instead of a topic; null: there is none. */
+    final Database database;
     final String name;
     final long checkpointMs;
     /** Whether the topic is read up to its present end, and all windows close then. */
@@ -29,7 +33,7 @@ final class JobOptions {
     JobOptions(String[] args) throws java.io.IOException {
         Map<String, String> given = new HashMap<>();
         Set<String> known = Set.of("--plan", "--plan-file", "--kafka", "--topic", "--probes",
-                "--to", "--name", "--checkpoint-ms", "--bounded");
+                "--to", "--database", "--name", "--checkpoint-ms", "--bounded");
         for (int i = 0; i < args.length; i += 2) {
             if (!known.contains(args[i]) || i + 1 == args.length) {
                 throw new IllegalArgumentException("`" + args[i]
@@ -44,6 +48,8 @@ final class JobOptions {
         kafka = needed(given, "--kafka");
         topic = needed(given, "--topic");
         to = needed(given, "--to");
+        String url = given.get("--database");
+        database = url == null ? null : new Database(url);
         String[] names = needed(given, "--probes").split(",");
         probes = List.copyOf(new LinkedHashSet<>(Arrays.asList(names)));
         name = given.getOrDefault("--name", "weir " + to);
@@ -52,7 +58,8 @@ final class JobOptions {
         if (probes.stream().anyMatch(String::isEmpty)) {
             throw new IllegalArgumentException("a probe in --probes has no name");
         }
-        if (topic.equals(to) || topic.equals(lateTopic())) {
+        boolean isSame = database == null && topic.equals(to);
+        if (isSame || topic.equals(lateTopic())) {
             throw new IllegalArgumentException("rows can't go to the topic of partial results");
         }
         boolean endless = plan.nodes.stream().anyMatch(node -> node.overNs == 0);
@@ -65,6 +72,11 @@ final class JobOptions {
     /** Where groups that came late, and what was refused, are told of. */
     String lateTopic() {
         return to + "-events";
+    }
+
+    /** The table of an output, which has a name where there are several. */
+    String table(String output) {
+        return output == null ? to : to + "_" + output;
     }
 
     private static String needed(Map<String, String> given, String option) {
