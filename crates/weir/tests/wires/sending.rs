@@ -3,8 +3,7 @@
 
 use crate::common::{files, workplace};
 use crate::space::{Space, Tap};
-use crate::{capture, frames, has_line, header, records, until};
-use std::process::Command;
+use crate::{capture, frames, has_line, header, records};
 use weir_packet::source::LinkType;
 
 /// A pair of interfaces with an MTU that both ways can send in one piece.
@@ -131,11 +130,7 @@ pub(crate) fn a_queue_that_stays_full_is_counted(test: &str, to: &str) {
     space.ip("tuntap add dev t0 mode tap");
     let mut idle = space.stream(folder.path(), &["run", "-e", "packets | pass", "-w", "tap:t0"]);
     idle.write(&header(LinkType::ETHERNET).to_bytes());
-    until("t0 is up", || {
-        let output = space.run(|| Command::new("ip").args(["link", "show", "t0"]).output());
-        let output = output.expect("ip, of iproute2");
-        String::from_utf8_lossy(&output.stdout).contains("LOWER_UP").then_some(())
-    });
+    space.wait_for_carrier("t0");
     space.ip("link set t0 txqueuelen 100");
     let sent: Vec<Vec<u8>> = (0..300u32).map(|n| vec![n as u8; 60]).collect();
     std::fs::write(folder.path().join("a.pcap"), capture(LinkType::ETHERNET, &sent)).expect("ok");

@@ -83,6 +83,19 @@ impl Space {
         self.try_ip(words).unwrap_or_else(|e| panic!("ip {words}: {e}"));
     }
 
+    /// Waits until an interface has learned that the other end is up: until then it drops what it
+    /// is to send, without a word.
+    pub(crate) fn wait_for_carrier(&self, name: &str) {
+        let name = name.to_owned();
+        until("there is a carrier", || {
+            let name = name.clone();
+            let output = self.run(|| Command::new("ip").args(["link", "show"]).arg(name).output());
+            let shown = output.expect("ip, of iproute2").stdout;
+            let shown = String::from_utf8_lossy(&shown);
+            (shown.contains("LOWER_UP") && !shown.contains("qdisc noop ")).then_some(())
+        });
+    }
+
     /// Runs `ip`; what it says if it fails.
     pub(crate) fn try_ip(&self, words: &str) -> Result<(), String> {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
@@ -163,6 +176,8 @@ pub(crate) fn connect((a, one): (&Space, &str), (b, other): (&Space, &str)) {
         space.ip(&format!("address add 2001:db8::{number}/64 dev {name} nodad"));
         space.ip(&format!("link set {name} up"));
     }
+    a.wait_for_carrier(one);
+    b.wait_for_carrier(other);
 }
 
 fn weir(folder: &Path, args: &[&str]) -> Command {
