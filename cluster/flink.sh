@@ -115,13 +115,18 @@ execution.checkpointing.dir: file://$home/checkpoints
 execution.checkpointing.savepoint-dir: file://$home/savepoints
 io.tmp.dirs: $home/tmp
 YAML
-    cat >"$home/conf/log4j2.yaml" <<YAML
-Configuration:
-  Appenders:
-    Console: {name: out, PatternLayout: {pattern: "%d %p %m (%c)%n%ex"}}
-  Loggers:
-    Root: {level: INFO, AppenderRef: {ref: out}}
-YAML
+    # Flink has no reader of YAML for this.
+    cat >"$home/conf/log4j2.xml" <<XML
+<Configuration>
+  <Appenders>
+    <Console name="out"><PatternLayout pattern="%d %p %m (%c)%n%ex"/></Console>
+  </Appenders>
+  <Loggers>
+    <Root level="INFO"><AppenderRef ref="out"/></Root>
+    <Logger name="org.apache.flink.kafka.shaded" level="WARN"/>
+  </Loggers>
+</Configuration>
+XML
 }
 
 opens=()
@@ -142,7 +147,7 @@ start() {
     local name=$1 memory=$2
     runs "$name" && return
     FLINK_CONF_DIR="$home/conf" setsid java "${opens[@]}" "-Xmx$memory" -XX:+UseSerialGC \
-        -Dlog4j2.configurationFile="$home/conf/log4j2.yaml" -cp "$jars/lib/*" "${@:3}" \
+        -Dlog4j2.configurationFile="$home/conf/log4j2.xml" -cp "$jars/lib/*" "${@:3}" \
         --configDir "$home/conf" >>"$home/$name.log" 2>&1 </dev/null &
     echo $! >"$home/$name.pid"
 }
