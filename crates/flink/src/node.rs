@@ -17,7 +17,6 @@ pub(crate) fn fault(layout: &GroupLayout) -> Option<String> {
     s.aggs.iter().find_map(|agg| {
         let float = agg.arg.as_ref().is_some_and(|arg| arg.ty == Type::Float);
         match agg.func {
-            AggFunc::Completeness => Some("`completeness()`".to_owned()),
             AggFunc::User(_) => Some("a registered aggregate".to_owned()),
             AggFunc::Sum | AggFunc::Avg | AggFunc::Variance | AggFunc::Stddev
                 if float && sliding =>

@@ -7,6 +7,8 @@
 mod common;
 #[path = "flink/kills.rs"]
 mod kills;
+#[path = "flink/losses.rs"]
+mod losses;
 #[path = "flink/tables.rs"]
 mod tables;
 
@@ -237,6 +239,12 @@ fn without_exact(rows: &str) -> String {
 }
 
 #[test]
+fn the_merge_in_java_knows_what_was_lost() {
+    let Some(jars) = Jars::get("the_merge_in_java_knows_what_was_lost") else { return };
+    losses::what_was_lost_is_that_of_weir_merge(jars);
+}
+
+#[test]
 fn messages_are_read_in_java() {
     const TEST: &str = "messages_are_read_in_java";
     let Some(jars) = Jars::get(TEST) else { return };
@@ -287,7 +295,6 @@ fn what_does_not_run_on_flink_is_refused_by_name() {
     };
     let over = "packets | summarize n = count() by ip.src every 1s";
     refused("packets | where tcp", "hands over rows one by one");
-    refused("packets | summarize n = count(), completeness() every 1s", "`completeness()`");
     refused("packets | summarize n = count() by ip.src session 1s", "sessions");
     refused(&format!("{over} fill"), "`fill`");
     refused(&format!("{over} | scan m = 0 by ip.src => m + n"), "`scan`");
@@ -461,6 +468,7 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     }
     let all = cluster.ask(&["list"]);
     assert!(jobs.iter().all(|job| all.contains(job.as_str())), "{all}");
+    losses::rows_say_what_was_lost(&cluster);
     kills::a_killed_task_manager_changes_no_total(&cluster);
     tables::rows_go_into_tables_once(&cluster);
 }

@@ -21,6 +21,7 @@ import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.streaming.runtime.watermarkstatus.WatermarkStatus;
 import org.apache.flink.util.OutputTag;
+import weir.merge.Losses;
 import weir.merge.Merger;
 import weir.merge.Partial;
 import weir.merge.ProbeLives;
@@ -50,6 +51,7 @@ public final class Front extends AbstractStreamOperator<String>
     private final JobPlan plan;
     private final List<String> roster;
     private final List<OutputTag<Partial>> tags;
+    private final List<OutputTag<WindowShare>> shares;
 
     private transient Map<String, ProbeProgress> probes;
     private transient Map<Long, Map<String, Partial>> held;
@@ -63,10 +65,13 @@ public final class Front extends AbstractStreamOperator<String>
     private transient Counter missing;
     private transient Counter refused;
 
-    public Front(JobPlan plan, List<String> roster, List<OutputTag<Partial>> tags) {
+    /** Groups go to {@code tags} by the numbers of their nodes, and what was seen to {@code shares}. */
+    public Front(JobPlan plan, List<String> roster, List<OutputTag<Partial>> tags,
+            List<OutputTag<WindowShare>> shares) {
         this.plan = plan;
         this.roster = new ArrayList<>(roster);
         this.tags = new ArrayList<>(tags);
+        this.shares = new ArrayList<>(shares);
     }
 
     @Override
@@ -170,6 +175,10 @@ public final class Front extends AbstractStreamOperator<String>
             return;
         }
         missing.inc(probe.lives.missing() - before);
+        if (message.losses != null) {
+            NodePlan node = plan.node(message.node, message.fingerprint);
+            probe.losses.computeIfAbsent(node.number, of -> new Losses()).take(message.losses);
+        }
         for (Partial group : groups) {
             hold(probe, group);
         }
@@ -213,6 +222,39 @@ public final class Front extends AbstractStreamOperator<String>
         heldGroups = 0;
     }
 
+    /** Says of windows that close now how much of them was seen, where that is not all. */
+    private void share(long ms) {
+        long after = nanoseconds(announced);
+        for (NodePlan node : plan.nodes) {
+            List<Losses> losses = new ArrayList<>();
+            Set<Long> starts = new TreeSet<>();
+            for (ProbeProgress probe : probes.values()) {
+                Losses of = probe.losses.get(node.number);
+                if (of != null) {
+                    losses.add(of);
+                }
+            }
+            // A gap of one probe is one of the windows of all.
+            boolean any = losses.stream().anyMatch(Losses::any);
+            for (Losses of : any ? losses : List.<Losses>of()) {
+                starts.addAll(of.windows(node, after, nanoseconds(ms)));
+            }
+            for (long start : starts) {
+                double share = Losses.share(node, start, losses);
+                if (share < 1) {
+                    output.collect(shares.get(node.number),
+                            new StreamRecord<>(new WindowShare(start, share)));
+                }
+            }
+        }
+    }
+
+    /** A watermark in nanoseconds, that stays within 64 bits. */
+    static long nanoseconds(long ms) {
+        return ms > Long.MAX_VALUE / NS_PER_MS ? Long.MAX_VALUE
+                : ms < Long.MIN_VALUE / NS_PER_MS ? Long.MIN_VALUE : ms * NS_PER_MS;
+    }
+
     /** Says how far event time is, if it is further than before. */
     private void announce() {
         List<ProbeLives> lives = new ArrayList<>();
@@ -228,6 +270,7 @@ public final class Front extends AbstractStreamOperator<String>
         }
         long ms = least == Long.MIN_VALUE ? least : Math.floorDiv(least, NS_PER_MS);
         if (ms > announced) {
+            share(ms);
             announced = ms;
             flush();
             wake();
@@ -286,6 +329,7 @@ public final class Front extends AbstractStreamOperator<String>
     @Override
     public void processWatermark(Watermark mark) throws Exception {
         if (Objects.equals(mark, Watermark.MAX_WATERMARK)) {
+            share(Long.MAX_VALUE);
             flush();
             wake();
             output.emitWatermark(mark);

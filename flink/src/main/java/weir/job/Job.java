@@ -106,13 +106,16 @@ public final class Job {
             source.setBounded(OffsetsInitializer.latest());
         }
         List<OutputTag<Partial>> tags = new ArrayList<>();
-        plan.nodes.forEach(node -> tags.add(
-                new OutputTag<>("node" + node.number, new PartialInfo(plan))));
+        List<OutputTag<WindowShare>> shares = new ArrayList<>();
+        for (NodePlan node : plan.nodes) {
+            tags.add(new OutputTag<>("node" + node.number, new PartialInfo(plan)));
+            shares.add(new OutputTag<>("shares" + node.number, Types.POJO(WindowShare.class)));
+        }
         SingleOutputStreamOperator<String> front = env
                 .fromSource(source.build(), WatermarkStrategy.noWatermarks(), "partial results")
                 .uid("source")
                 .keyBy(record -> record.f0)
-                .transform("front", Types.STRING, new Front(plan, options.probes, tags))
+                .transform("front", Types.STRING, new Front(plan, options.probes, tags, shares))
                 .uid("front")
                 .setParallelism(1).setMaxParallelism(1);
         DataStream<String> events = front;
@@ -124,7 +127,11 @@ public final class Job {
                     .transform("merge " + (node.number + 1), rowType(node),
                             new Merge(plan, node.number, EVENTS))
                     .uid("merge-" + node.number);
-            merged.add(rows);
+            merged.add(node.completeness().isEmpty() ? rows : rows
+                    .connect(front.getSideOutput(shares.get(node.number)).broadcast())
+                    .transform("completeness " + (node.number + 1), rowType(node),
+                            new Complete(plan, node.number, rowType(node)))
+                    .uid("completeness-" + node.number));
             events = events.union(rows.getSideOutput(EVENTS));
         }
         DataStream<Tuple2<String, byte[]>> lines = lines(env, merged);

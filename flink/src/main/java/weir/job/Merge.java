@@ -99,16 +99,16 @@ public final class Merge extends AbstractStreamOperator<Row>
         timers = getInternalTimerService("windows", VoidNamespaceSerializer.INSTANCE, this);
     }
 
-    /** The watermark in milliseconds at which the window of a group closes. */
-    private long closesAt(Partial group) {
-        long end = node.closesAt(group.start);
+    /** The watermark in milliseconds at which a window closes. */
+    static long closesAt(NodePlan node, long start) {
+        long end = node.closesAt(start);
         return end == Long.MAX_VALUE ? end : -Math.floorDiv(-end, NS_PER_MS);
     }
 
     @Override
     public void processElement(StreamRecord<Partial> element) throws Exception {
         Partial group = element.getValue();
-        long end = closesAt(group);
+        long end = closesAt(node, group.start);
         if (end <= closedThrough) {
             late.inc(group.groups);
             lateGroups.merge(group.start, group.groups, Long::sum);
@@ -180,9 +180,7 @@ public final class Merge extends AbstractStreamOperator<Row>
         closedThrough = Math.max(closedThrough, ms);
         long out = ms;
         if (ms != Long.MAX_VALUE && ms != Long.MIN_VALUE) {
-            long ns = ms > Long.MAX_VALUE / NS_PER_MS ? Long.MAX_VALUE
-                    : ms < Long.MIN_VALUE / NS_PER_MS ? Long.MIN_VALUE : ms * NS_PER_MS;
-            long next = node.downstream(ns);
+            long next = node.downstream(Front.nanoseconds(ms));
             out = next == Long.MIN_VALUE ? next : Math.floorDiv(next, NS_PER_MS) - 1;
         }
         output.emitWatermark(new Watermark(out));

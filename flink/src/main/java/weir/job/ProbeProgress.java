@@ -7,6 +7,7 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.util.Map;
 import java.util.TreeMap;
+import weir.merge.Losses;
 import weir.merge.ProbeLives;
 import weir.wire.Message;
 import weir.wire.Unreadable;
@@ -18,6 +19,8 @@ final class ProbeProgress {
     long epoch;
     /** Whether the latest life is refused: nothing more of it is taken. */
     boolean refused;
+    /** By the number of a node, what was lost; of those whose rows say so. */
+    final Map<Integer, Losses> losses = new TreeMap<>();
     private ByteArrayOutputStream parts = new ByteArrayOutputStream();
     private int part;
     private int partsAll;
@@ -91,6 +94,11 @@ final class ProbeProgress {
             out.writeLong(life.getKey());
             out.writeLong(life.getValue());
         }
+        out.writeInt(losses.size());
+        for (Map.Entry<Integer, Losses> of : losses.entrySet()) {
+            out.writeInt(of.getKey());
+            of.getValue().write(out);
+        }
         out.writeInt(part);
         out.writeInt(partsAll);
         out.writeInt(parts.size());
@@ -112,6 +120,9 @@ final class ProbeProgress {
             lives.put(in.readLong(), in.readLong());
         }
         probe.lives = ProbeLives.restored(lives, standing, times);
+        for (int nodes = in.readInt(); nodes > 0; nodes--) {
+            probe.losses.put(in.readInt(), Losses.read(in));
+        }
         probe.part = in.readInt();
         probe.partsAll = in.readInt();
         probe.parts.writeBytes(in.readNBytes(in.readInt()));

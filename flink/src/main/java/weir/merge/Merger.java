@@ -27,6 +27,8 @@ public final class Merger {
     private final Map<String, ProbeLives> probes = new LinkedHashMap<>();
     private final List<TreeMap<Long, TreeMap<Bytes, Partial>>> windows = new ArrayList<>();
     private final List<RowMaker> makers = new ArrayList<>();
+    /** By node what each probe has lost. */
+    private final List<Map<String, Losses>> losses = new ArrayList<>();
     private long closed = Long.MIN_VALUE;
     private long late;
     private long repeated;
@@ -38,6 +40,7 @@ public final class Merger {
         for (NodePlan node : plan.nodes) {
             windows.add(new TreeMap<>());
             makers.add(new RowMaker(node));
+            losses.add(new LinkedHashMap<>());
         }
     }
 
@@ -76,6 +79,10 @@ public final class Merger {
         if (!probe.take(message)) {
             repeated++;
             return;
+        }
+        if (message.losses != null) {
+            losses.get(plan.node(message.node, message.fingerprint).number)
+                    .computeIfAbsent(message.probe, of -> new Losses()).take(message.losses);
         }
         for (Partial group : groups) {
             hold(probe, group);
@@ -142,10 +149,17 @@ public final class Merger {
         TreeMap<Long, TreeMap<Bytes, Partial>> open = windows.get(node.number);
         while (!open.isEmpty() && (watermark == Long.MAX_VALUE
                 || node.closesAt(open.firstKey()) <= watermark)) {
-            RowMaker maker = makers.get(node.number);
             open.pollFirstEntry().getValue().values()
-                    .forEach(group -> sink.row(node, maker.row(group)));
+                    .forEach(group -> sink.row(node, row(node, group)));
         }
+    }
+
+    private Object[] row(NodePlan node, Partial group) {
+        Object[] row = makers.get(node.number).row(group);
+        for (int column : node.completeness()) {
+            row[column] = Losses.share(node, group.start, losses.get(node.number).values());
+        }
+        return row;
     }
 
     /** Puts out all there is. */
@@ -153,7 +167,7 @@ public final class Merger {
         for (NodePlan node : plan.nodes) {
             boolean lone = node.overNs == 0 && node.keys.isEmpty();
             if (lone && windows.get(node.number).isEmpty()) {
-                sink.row(node, makers.get(node.number).row(Partial.fresh(node)));
+                sink.row(node, row(node, Partial.fresh(node)));
             }
             emit(node, Long.MAX_VALUE, sink);
         }

@@ -77,6 +77,17 @@ public final class NodePlan implements Serializable {
         return read;
     }
 
+    /** The columns of its rows that say how much of a window was seen. */
+    public List<Integer> completeness() {
+        List<Integer> all = new ArrayList<>();
+        for (int i = 0; i < results.size(); i++) {
+            if (results.get(i).function.equals("completeness")) {
+                all.add(columns.size() - results.size() + i);
+            }
+        }
+        return all;
+    }
+
     /** Whether windows overlap, so that panes travel. */
     public boolean slides() {
         return paneNs != overNs;

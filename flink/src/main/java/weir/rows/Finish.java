@@ -10,6 +10,7 @@ import weir.plan.NodePlan.ResultPlan;
 import weir.state.ByState;
 import weir.state.CountsState;
 import weir.state.FirstLastState;
+import weir.state.NoState;
 import weir.state.SketchState;
 import weir.state.State;
 import weir.state.TextState;
@@ -59,6 +60,10 @@ public final class Finish {
         }
         if (state instanceof ByState) {
             return ((ByState) state).value();
+        }
+        if (state instanceof NoState) {
+            // Nothing was lost, unless whoever puts the row out knows better.
+            return 1.0;
         }
         if (state instanceof ValuesState) {
             return ((ValuesState) state).size();

@@ -34,6 +34,7 @@ public abstract class State {
     public static final int SKETCH = 21;
     public static final int COUNTS = 22;
     public static final int ROUNDED_COUNTS = 23;
+    public static final int NOTHING = 26;
     public static final int LEAST_BY = 28;
     public static final int GREATEST_BY = 29;
 
@@ -48,7 +49,8 @@ public abstract class State {
 
     /** Whether states of this kind are read and merged here. */
     public static boolean isKnown(int kind) {
-        return kind >= ADD && kind <= ROUNDED_COUNTS || kind == LEAST_BY || kind == GREATEST_BY;
+        return kind >= ADD && kind <= ROUNDED_COUNTS || kind == NOTHING || kind == LEAST_BY
+                || kind == GREATEST_BY;
     }
 
     /** Reads the state of one group. */
@@ -68,6 +70,8 @@ public abstract class State {
             case COUNTS:
             case ROUNDED_COUNTS:
                 return CountsState.take(column, from, what);
+            case NOTHING:
+                return new NoState();
             case LEAST_BY:
             case GREATEST_BY:
                 return ByState.take(column, from, what);
@@ -93,6 +97,8 @@ public abstract class State {
             case COUNTS:
             case ROUNDED_COUNTS:
                 return new CountsState(column);
+            case NOTHING:
+                return new NoState();
             case LEAST_BY:
             case GREATEST_BY:
                 return new ByState(column, null, null);

@@ -48,6 +48,8 @@ public final class Message {
     public final int reason;
     /** Of a window: its groups, not yet read. */
     public final WindowGroups groups;
+    /** Of losses: what was lost and seen since the last such message. */
+    public final LossNews losses;
     /** Of counts: how many since the last such message, by name. */
     public final Map<String, Long> counts;
 
@@ -76,13 +78,11 @@ public final class Message {
             default -> 0;
         };
         groups = kind == Kind.WINDOW ? new WindowGroups(from) : null;
+        losses = kind == Kind.LOSSES ? losses(from) : null;
         counts = kind == Kind.COUNTS ? counts(from) : Map.of();
         reason = kind == Kind.END ? from.u8("its reason") : 0;
         if (kind == Kind.END && reason != 1 && reason != 2) {
             throw new Unreadable("the reason of the message can't be " + reason);
-        }
-        if (kind == Kind.LOSSES) {
-            skipLosses(from);
         }
         from.end("the message");
     }
@@ -119,15 +119,18 @@ public final class Message {
         return HEX.formatHex(high);
     }
 
-    private static void skipLosses(ByteReader from) throws Unreadable {
-        long gaps = from.u32("its losses");
-        for (long i = 0; i < gaps; i++) {
-            from.slice(32, "its losses");
+    private static LossNews losses(ByteReader from) throws Unreadable {
+        String what = "its losses";
+        List<LossNews.Gap> gaps = new ArrayList<>();
+        for (long n = from.u32(what); n > 0; n--) {
+            gaps.add(new LossNews.Gap(
+                    from.i64(what), from.i64(what), from.i64(what), from.i64(what)));
         }
-        long panes = from.u32("its losses");
-        for (long i = 0; i < panes; i++) {
-            from.slice(16, "its losses");
+        List<LossNews.Pane> panes = new ArrayList<>();
+        for (long n = from.u32(what); n > 0; n--) {
+            panes.add(new LossNews.Pane(from.i64(what), from.i64(what)));
         }
+        return new LossNews(gaps, panes);
     }
 
     private static Map<String, Long> counts(ByteReader from) throws Unreadable {
@@ -158,6 +161,15 @@ public final class Message {
             out.append(plain ? String.valueOf(c) : String.format("\\x%02x", (int) c));
         }
         return out.toString();
+    }
+
+    /** What a probe reports of its losses. Numbers of frames have no sign. */
+    public record LossNews(List<Gap> gaps, List<Pane> panes) {
+        /** Frames that were lost between two times, found when the watermark was here. */
+        public record Gap(long at, long since, long until, long frames) {}
+
+        /** Frames that came in a pane. */
+        public record Pane(long start, long frames) {}
     }
 
     /** The groups of a window as they came: keys, and of each column its kind and its bytes. */
