@@ -5,9 +5,12 @@ use std::io::Write as _;
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::limits::{CAPTURES_MERGED_MAX, CAPTURES_OPEN_MAX, MERGE_JUMP_NS};
 use weir_capture::{Options, Order, open_all};
+use weir_packet::craft::Frame;
 use weir_packet::pcap::{ByteOrder, FileHeader};
 use weir_packet::pcapng::{Interface, Writer};
+use weir_packet::read::{Family, Plain};
 use weir_packet::source::{FrameBatch, LinkType, Source, SourceError};
+use weir_packet::walk::{Layers, classify};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -43,9 +46,18 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out.finish().expect("compresses")
 }
 
-/// Packets at these times, from capture `who`.
+/// Packets at these times, from capture `who`: every third is TCP without payload, which is
+/// shorter than what is looked at of a packet.
 fn packets(who: u8, times: &[i64]) -> Vec<Packet> {
-    let bytes = |i: usize| [&[who][..], &i.to_le_bytes()[..], &vec![who; i * 37 % 90]].concat();
+    let bytes = |i: usize| {
+        let mark = [&[who][..], &i.to_le_bytes()[..]].concat();
+        if i % 3 < 2 {
+            return [mark, vec![who; i * 37 % 90]].concat();
+        }
+        let mut frame = Frame::ethernet().ipv4([10, 0, 0, who], [10, 0, 0, 9]).tcp(1, 2).bytes();
+        frame[..mark.len()].copy_from_slice(&mark);
+        frame
+    };
     times.iter().enumerate().map(|(i, ts)| (*ts, bytes(i))).collect()
 }
 
@@ -73,6 +85,17 @@ type ReadFrame = (u16, i64, Vec<u8>, Option<String>);
 /// Every packet, and how it ended.
 type Read = (Vec<ReadFrame>, Option<SourceError>);
 
+/// Whoever groups packets reads headers of those that are plain, without a further look.
+fn has_headers_of_plain_packets(batch: &FrameBatch) {
+    let mut layers = Layers::new();
+    classify(batch, &mut layers);
+    for family in [Family::Four, Family::Six] {
+        let plain = Plain::new(batch, &layers, family);
+        let has = |i: usize| plain.headers(batch.offsets()[i]).is_some();
+        assert!(plain.rows().iter().all(has), "headers beyond the memory of a batch");
+    }
+}
+
 fn read_source(source: &mut dyn Source) -> Read {
     let (mut packets, mut batch) = (Vec::new(), FrameBatch::new());
     let error = loop {
@@ -81,6 +104,7 @@ fn read_source(source: &mut dyn Source) -> Read {
             Ok(false) => break None,
             Err(error) => break Some(error),
         }
+        has_headers_of_plain_packets(&batch);
         for i in 0..batch.len() {
             assert_eq!(batch.seq()[i], packets.len() as u64, "numbered through");
             assert_eq!(batch.frame(i).len(), batch.caplens()[i] as usize);

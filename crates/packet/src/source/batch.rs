@@ -7,7 +7,7 @@ use crate::bits::Bits;
 use crate::interface::{CapturePoint, InterfaceNames};
 use crate::limits::BATCH;
 use crate::link_type::LinkType;
-use crate::walk::{Headers, Look};
+use crate::walk::{Headers, Look, WINDOW};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -442,6 +442,14 @@ impl FrameBatch {
     /// Says that the frames lie in this memory, at the offsets that were given.
     pub fn settle(&mut self, chunk: &Chunk) {
         (self.chunk, self.base) = (Arc::clone(chunk), 0);
+        // A look promises so many bytes of memory, which the frame had where it was looked at.
+        let most = self.bytes().len();
+        let cols = &mut *self.cols;
+        for (look, &offset) in cols.look.iter_mut().zip(&cols.off).take(self.n) {
+            if offset as usize + WINDOW > most {
+                *look = Look::NONE;
+            }
+        }
     }
 
     /// Takes over by which interfaces frames came, for [`FrameBatch::extend_from`].
