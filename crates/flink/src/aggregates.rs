@@ -28,6 +28,8 @@ pub(crate) fn aggregate(agg: &Agg, input: &Schema) -> Result<String, String> {
         AggFunc::Avg if !rounds => "weir_avg",
         AggFunc::Min if is_number(&arg.ty) => "MIN",
         AggFunc::Max if is_number(&arg.ty) => "MAX",
+        AggFunc::Min if rounds => "weir_min_float",
+        AggFunc::Max if rounds => "weir_max_float",
         AggFunc::Any => "weir_any",
         AggFunc::All => "weir_all",
         AggFunc::Distinct if !rounds && !matches!(arg.ty, Type::Tuple(_)) => {

@@ -1,7 +1,8 @@
 //! Expressions as SQL. Flink's own arithmetic wraps, throws or saturates, and its comparisons are
 //! three-valued: functions of the job, `weir_…`, stand for the first, `IS TRUE` ends the second.
 
-use weir_plan::functions::Func;
+use weir_plan::address::Block;
+use weir_plan::functions::{Func, Math};
 use weir_plan::{BinaryOp, Expr, ExprKind, Member, Schema, Type, UnaryOp, Value};
 
 /// A name in SQL.
@@ -160,18 +161,36 @@ fn call(func: &Func, args: &[Expr], input: &Schema) -> Result<String, String> {
         Func::Abs => "weir_abs",
         Func::MinOf if !is(Type::Str) && !is(Type::Bytes) && !is(Type::Ip) => "weir_min_of",
         Func::MaxOf if !is(Type::Str) && !is(Type::Bytes) && !is(Type::Ip) => "weir_max_of",
+        Func::SeqDiff => "weir_seq_diff",
+        Func::Math(Math::Sqrt) => "weir_sqrt",
+        Func::Math(Math::Exp) => "weir_exp",
+        Func::Math(Math::Ln) => "weir_ln",
+        Func::Math(Math::Log2) => "weir_log2",
+        Func::Math(Math::Log10) => "weir_log10",
+        Func::IsIn(block) => return within(*block, &args[0], &all[0]),
+        Func::CommunityId { seed } => {
+            return Ok(format!("weir_community_id(CAST('{seed}' AS BIGINT), {})", all.join(", ")));
+        }
         Func::IsIpv4 => return Ok(format!("(weir_is_ipv4({}) IS TRUE)", all[0])),
         other => return Err(format!("the function `{}`", function_name(other))),
     };
     Ok(format!("{name}({})", all.join(", ")))
 }
 
+/// Whether an address, which has this SQL, is of a kind.
+fn within(block: Block, address: &Expr, text: &str) -> Result<String, String> {
+    let end = |bits| constant(&Value::Ip(bits), &address.ty);
+    let range = |(first, last)| Ok(format!("{text} BETWEEN {} AND {}", end(first)?, end(last)?));
+    let all: Result<Vec<String>, String> = block.ranges().into_iter().map(range).collect();
+    Ok(format!("(({}) IS TRUE)", all?.join(" OR ")))
+}
+
 /// The name of a function in queries.
 fn function_name(func: &Func) -> String {
     let kind = std::mem::discriminant(func);
-    let found = weir_plan::functions::BUILTINS
-        .iter()
-        .find(|row| row.func == *func || std::mem::discriminant(&row.func) == kind);
+    let mut all = weir_plan::functions::BUILTINS.iter();
+    let found = all.clone().find(|row| row.func == *func);
+    let found = found.or_else(|| all.find(|row| std::mem::discriminant(&row.func) == kind));
     found.map_or_else(|| "registered".to_owned(), |row| row.name().to_owned())
 }
 

@@ -79,14 +79,17 @@ impl FlinkJob {
         let several = self.outputs.len() > 1;
         let outputs = self.outputs.iter().enumerate().map(|(i, output)| {
             let name = output.name.clone().unwrap_or_else(|| (i + 1).to_string());
-            let (node, sql) = match &output.source {
-                Source::Node(number) => (Some(*number), None),
-                Source::View(_) => (None, Some(output.source.select(&output.columns))),
+            let select = || Some(output.source.select(&output.columns));
+            let (node, sql, alert) = match &output.source {
+                Source::Node(number) => (Some(*number), None, None),
+                Source::View(_) => (None, select(), None),
+                Source::Alert(alert) => (None, select(), Some(&alert.plan)),
             };
             json!({
                 "name": several.then_some(name),
                 "node": node,
                 "sql": sql,
+                "alert": alert,
                 "columns": node::columns(&output.columns),
             })
         });
@@ -120,6 +123,9 @@ impl FlinkJob {
             let _ = write!(out, "\n{view};\n");
         }
         for output in &self.outputs {
+            if let Source::Alert(alert) = &output.source {
+                let _ = write!(out, "\n-- alerts `{}` of these rows:", alert.rule);
+            }
             let _ = write!(out, "\n{};\n", output.source.select(&output.columns));
         }
         out

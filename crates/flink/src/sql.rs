@@ -2,6 +2,7 @@
 //! windows by, and `$order`, the bytes of their key: rows of one window stand in that order.
 
 use crate::aggregates::aggregate;
+use crate::alert::JobAlert;
 use crate::expr::{condition, ident, ordered, value};
 use std::collections::BTreeMap;
 use weir_engine::exchange::GroupLayout;
@@ -18,11 +19,16 @@ pub(crate) enum Source {
     Node(usize),
     /// A view has them.
     View(String),
+    /// They are alerts of the rows of a view.
+    Alert(Box<JobAlert>),
 }
 
 impl Source {
     /// A query for these columns of it.
     pub(crate) fn select(&self, columns: &Schema) -> String {
+        if let Source::Alert(alert) = self {
+            return alert.sql.clone();
+        }
         let names: Vec<String> = columns.columns.iter().map(|c| ident(&c.name)).collect();
         format!("SELECT {} FROM {}", names.join(", "), self.table())
     }
@@ -31,6 +37,7 @@ impl Source {
         match self {
             Source::Node(number) => format!("node{}", number + 1),
             Source::View(name) => name.clone(),
+            Source::Alert(_) => unreachable!("no stage comes after an alert"),
         }
     }
 }
@@ -98,6 +105,9 @@ impl Views {
         .cloned();
         for node in &fragment.nodes {
             let Work::Stage(stage) = &node.work else { continue };
+            if rows.as_ref().is_some_and(|rows| matches!(rows.source, Source::Alert(_))) {
+                return Err(format!("{} over alerts", named(stage)));
+            }
             let of = |rows: Option<ViewRows>| rows.ok_or_else(|| named(stage));
             let name = format!("p{}_{}", fragment.pipeline.0 + 1, node.id.stage + 1);
             rows = Some(self.add_stage(&name, stage, &node.schema, &of(rows)?)?);
@@ -166,6 +176,12 @@ impl Views {
                 let [by, first] = top(&best, rows, &sorted)?;
                 self.statements.push(format!("CREATE TEMPORARY VIEW {sorted} AS\n{by}"));
                 first
+            }
+            Stage::Alert(plan) => {
+                let lag = window.filter(|time| time.at == TimeAt::End).map_or(0, |t| t.every_ns);
+                let alert = Box::new(JobAlert::new(plan, schema, &table, lag)?);
+                let source = Source::Alert(alert);
+                return Ok(ViewRows { source, schema: out.clone(), window, closing_ns });
             }
             _ => return Err(named(stage)),
         };

@@ -53,3 +53,19 @@ fn a_job_is_json() {
         d = distinct((ip.dst, dport)) by ip.src over 3s every 2s lateness 1s";
     insta::assert_snapshot!(job(text).expect("it runs on Flink").to_json());
 }
+
+#[test]
+fn an_alert_is_an_operator_over_sql() {
+    let text = "packets | summarize n = count(), mean = avg(len), completeness() by conn every 1s \
+        | where n > 9 \
+        | alert \"{conn.a_ip} sends {n} packets of {mean}\" severity high hold 5s repeat 1m max 100";
+    let job = job(text).expect("it runs on Flink");
+    insta::assert_snapshot!(job.sql());
+    insta::assert_snapshot!(job.to_json());
+    let more = sql_fault(&format!("{text} | where alert.state == \"end\""));
+    assert!(more.contains("`where` over alerts"), "{more}");
+}
+
+fn sql_fault(text: &str) -> String {
+    job(text).expect_err("it does not run on Flink").to_string()
+}

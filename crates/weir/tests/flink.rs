@@ -4,6 +4,8 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "flink/alerts.rs"]
+mod alerts;
 mod common;
 #[path = "flink/kills.rs"]
 mod kills;
@@ -417,16 +419,25 @@ impl Cluster {
 
     /// Starts a job over the probes a and b.
     fn submit(&self, query: &str, topic: &str, to: &str, more: &[&str]) -> String {
-        let output = self.try_submit(query, topic, to, more);
-        assert!(output.status.success(), "{query}: {}", text(&output.stderr));
+        self.submit_all(&["-e", query], topic, to, more)
+    }
+
+    /// The same over several queries.
+    fn submit_all(&self, queries: &[&str], topic: &str, to: &str, more: &[&str]) -> String {
+        let output = self.submitted(queries, topic, to, more);
+        assert!(output.status.success(), "{queries:?}: {}", text(&output.stderr));
         text(&output.stdout).trim().to_owned()
     }
 
     fn try_submit(&self, query: &str, topic: &str, to: &str, more: &[&str]) -> Output {
+        self.submitted(&["-e", query], topic, to, more)
+    }
+
+    fn submitted(&self, queries: &[&str], topic: &str, to: &str, more: &[&str]) -> Output {
         let jar = self.jars.job.to_str().expect("a plain path");
         let servers = ["--kafka", "127.0.0.1:19592", "--flink", "127.0.0.1:18581", "--jar", jar];
         let job = ["--topic", topic, "--probes", "a,b", "--to", to, "--checkpoint-ms", "500"];
-        weir(&[&["cluster", "submit", "-e", query][..], &servers, &job, more].concat())
+        weir(&[&["cluster", "submit"], queries, &servers, &job, more].concat())
     }
 
     fn ask(&self, args: &[&str]) -> String {
@@ -468,7 +479,9 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     }
     let all = cluster.ask(&["list"]);
     assert!(jobs.iter().all(|job| all.contains(job.as_str())), "{all}");
+    alerts::random_rows_give_the_alerts_of_one_run(&cluster);
     losses::rows_say_what_was_lost(&cluster);
+    alerts::detectors_give_the_alerts_of_one_run(&cluster);
     kills::a_killed_task_manager_changes_no_total(&cluster);
     tables::rows_go_into_tables_once(&cluster);
 }

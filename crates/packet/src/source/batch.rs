@@ -443,13 +443,10 @@ impl FrameBatch {
     pub fn settle(&mut self, chunk: &Chunk) {
         (self.chunk, self.base) = (Arc::clone(chunk), 0);
         // A look promises so many bytes of memory, which the frame had where it was looked at.
-        let most = self.bytes().len();
-        let cols = &mut *self.cols;
-        for (look, &offset) in cols.look.iter_mut().zip(&cols.off).take(self.n) {
-            if offset as usize + WINDOW > most {
-                *look = Look::NONE;
-            }
-        }
+        let (most, c) = (self.bytes().len(), &mut *self.cols);
+        let looks = c.look.iter_mut().zip(&c.off).take(self.n);
+        let short = looks.filter(|(_, offset)| **offset as usize + WINDOW > most);
+        short.for_each(|(look, _)| *look = Look::NONE);
     }
 
     /// Takes over by which interfaces frames came, for [`FrameBatch::extend_from`].

@@ -50,6 +50,8 @@ public final class Front extends AbstractStreamOperator<String>
 
     private final JobPlan plan;
     private final List<String> roster;
+    /** Whether the end of the topic is the end of the input, which closes all windows. */
+    private final boolean bounded;
     private final List<OutputTag<Partial>> tags;
     private final List<OutputTag<WindowShare>> shares;
 
@@ -66,10 +68,11 @@ public final class Front extends AbstractStreamOperator<String>
     private transient Counter refused;
 
     /** Groups go to {@code tags} by the numbers of their nodes, and what was seen to {@code shares}. */
-    public Front(JobPlan plan, List<String> roster, List<OutputTag<Partial>> tags,
-            List<OutputTag<WindowShare>> shares) {
+    public Front(JobPlan plan, List<String> roster, boolean bounded,
+            List<OutputTag<Partial>> tags, List<OutputTag<WindowShare>> shares) {
         this.plan = plan;
         this.roster = new ArrayList<>(roster);
+        this.bounded = bounded;
         this.tags = new ArrayList<>(tags);
         this.shares = new ArrayList<>(shares);
     }
@@ -264,7 +267,10 @@ public final class Front extends AbstractStreamOperator<String>
             wake();
         }
         long least = ProbeLives.least(lives);
-        if (!waits && least > Long.MIN_VALUE) {
+        if (!waits && bounded) {
+            // Those windows that were closed before the input ended: its end closes the others.
+            least = lives.stream().mapToLong(ProbeLives::closed).max().orElse(Long.MIN_VALUE);
+        } else if (!waits && least > Long.MIN_VALUE) {
             // The input has ended: the windows of further stages close, too.
             least = NodePlan.add(least, plan.closingNs);
         }

@@ -46,6 +46,15 @@ public final class Functions {
         tables.createTemporarySystemFunction("weir_is_ipv4", IsIpv4.class);
         tables.createTemporarySystemFunction("weir_key", Key.class);
         tables.createTemporarySystemFunction("weir_ns", Ns.class);
+        tables.createTemporarySystemFunction("weir_seq_diff", SeqDiff.class);
+        tables.createTemporarySystemFunction("weir_sqrt", Curves.Sqrt.class);
+        tables.createTemporarySystemFunction("weir_exp", Curves.Exp.class);
+        tables.createTemporarySystemFunction("weir_ln", Curves.Ln.class);
+        tables.createTemporarySystemFunction("weir_log2", Curves.Log2.class);
+        tables.createTemporarySystemFunction("weir_log10", Curves.Log10.class);
+        tables.createTemporarySystemFunction("weir_community_id", CommunityId.class);
+        tables.createTemporarySystemFunction("weir_min_float", FloatExtremes.Min.class);
+        tables.createTemporarySystemFunction("weir_max_float", FloatExtremes.Max.class);
         tables.createTemporarySystemFunction("weir_sum", Sum.class);
         tables.createTemporarySystemFunction("weir_avg", Avg.class);
         tables.createTemporarySystemFunction("weir_avg_duration", AvgDuration.class);
@@ -53,7 +62,7 @@ public final class Functions {
         tables.createTemporarySystemFunction("weir_all", All.class);
     }
 
-    private static Double finite(double x) {
+    static Double finite(double x) {
         return Double.isFinite(x) ? x : null;
     }
 
@@ -125,6 +134,13 @@ public final class Functions {
     public static class Rem extends ScalarFunction {
         public Long eval(Long a, Long b) {
             return a == null || b == null || b == 0 ? null : (Long) (b == -1 ? 0 : a % b);
+        }
+    }
+
+    /** How far a sequence number of 32 bits is ahead of another. */
+    public static class SeqDiff extends ScalarFunction {
+        public Long eval(Long a, Long b) {
+            return a == null || b == null ? null : (Long) (long) (int) (a - b);
         }
     }
 

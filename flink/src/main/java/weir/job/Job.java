@@ -31,6 +31,7 @@ import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.types.Row;
 import org.apache.flink.util.OutputTag;
+import weir.alert.AlertOperator;
 import weir.merge.Partial;
 import weir.plan.ColumnPlan;
 import weir.plan.JobPlan;
@@ -39,6 +40,7 @@ import weir.plan.NodePlan;
 import weir.postgres.PostgresSink;
 import weir.postgres.Tables;
 import weir.rows.Text;
+import weir.wire.Part;
 
 /**
  * The upper levels of a query: partial results of probes in, by a topic of Kafka; rows out, into
@@ -115,7 +117,7 @@ public final class Job {
                 .fromSource(source.build(), WatermarkStrategy.noWatermarks(), "partial results")
                 .uid("source")
                 .keyBy(record -> record.f0)
-                .transform("front", Types.STRING, new Front(plan, options.probes, tags, shares))
+                .transform("front", Types.STRING, new Front(plan, options.probes, options.bounded, tags, shares))
                 .uid("front")
                 .setParallelism(1).setMaxParallelism(1);
         DataStream<String> events = front;
@@ -161,6 +163,12 @@ public final class Job {
             DataStream<Row> rows = output.sql == null
                     ? merged.get(output.node)
                     : tables.toDataStream(tables.sqlQuery(output.sql));
+            if (output.alert != null) {
+                String of = output.name == null ? "" : " of " + output.name;
+                rows = rows.transform("alerts" + of, rowType(output.columns),
+                        new AlertOperator(output.alert)).uid("alerts" + of)
+                        .setParallelism(1).setMaxParallelism(1);
+            }
             List<ColumnPlan> columns = output.columns;
             String name = output.name;
             DataStream<Tuple2<String, byte[]>> lines = rows.map(line(columns, name))
@@ -217,9 +225,15 @@ public final class Job {
 
     /** Columns {@code f0, f1, …}, then the key. */
     private static TypeInformation<Row> rowType(NodePlan node) {
+        List<ColumnPlan> columns = new ArrayList<>(node.columns);
+        columns.add(new ColumnPlan("key", Part.Type.BYTES));
+        return rowType(columns);
+    }
+
+    /** Columns {@code f0, f1, …}. */
+    private static TypeInformation<Row> rowType(List<ColumnPlan> columns) {
         List<TypeInformation<?>> types = new ArrayList<>();
-        node.columns.forEach(column -> types.add(Merge.type(column.type)));
-        types.add(Types.PRIMITIVE_ARRAY(Types.BYTE));
+        columns.forEach(column -> types.add(Merge.type(column.type)));
         String[] names = new String[types.size()];
         for (int i = 0; i < names.length; i++) {
             names[i] = "f" + i;

@@ -75,6 +75,8 @@ public final class JobPlan implements Serializable {
         public final int node;
         /** A query in SQL; {@code null} where it is the rows of a node. */
         public final String sql;
+        /** What makes alerts of its rows; {@code null}: nothing does. */
+        public final AlertPlan alert;
         public final List<ColumnPlan> columns;
 
         OutputPlan(JsonNode output) {
@@ -82,6 +84,7 @@ public final class JobPlan implements Serializable {
             node = output.path("node").asInt(-1);
             sql = output.path("sql").isTextual() ? output.get("sql").asText() : null;
             columns = ColumnPlan.list(output.path("columns"));
+            alert = output.path("alert").isObject() ? new AlertPlan(output.get("alert")) : null;
             if (node < 0 && sql == null) {
                 throw new IllegalArgumentException("an output of the job plan has no source");
             }

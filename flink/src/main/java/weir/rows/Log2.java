@@ -1,17 +1,20 @@
 package weir.rows;
 
 /** Logarithms to base 2. */
-final class Log2 {
+public final class Log2 {
     private static final double LN2 = 0x1.62e42fefa39efp-1;
     private static final double LN2_LOW = 0x1.abc9e3b39803fp-56;
 
     private Log2() {}
 
     /**
-     * The logarithm to base 2 of a finite number above 0, within half a unit of the last place and
+     * The logarithm to base 2; of a finite number above 0, within half a unit of the last place and
      * a little: {@code Math.log(x) / Math.log(2)} is off by more, and rows are compared by digits.
      */
-    static double of(double x) {
+    public static double of(double x) {
+        if (!(x > 0) || Double.isInfinite(x)) {
+            return Math.log(x);
+        }
         int exponent = Math.getExponent(x);
         if (exponent < Double.MIN_EXPONENT) {
             return Math.log(x) / LN2;
