@@ -70,6 +70,14 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
     out
 }
 
+/// A line that says whether the kernel runs its part of the programs.
+pub(crate) fn kernel_part(hands_up: bool) -> &'static str {
+    match hands_up {
+        true => "kernel     hands all packets up: programs have changed\n",
+        false => "kernel     runs its part of the programs\n",
+    }
+}
+
 /// Lines for what a program of the query did in the kernel, if there is one.
 fn in_kernel(kernel: &KernelCounts) -> Vec<LedgerLine> {
     let KernelCounts { filtered, counted, wanted, unclear, full, acted } = *kernel;

@@ -231,6 +231,13 @@ impl KernelTables {
         self.lock().tick((self.clocks)());
     }
 
+    /// Whether all frames go up, since programs have changed; `None` where programs can't change.
+    pub(crate) fn hands_up(&self) -> Option<bool> {
+        let state = self.lock();
+        let may_change = state.programs.iter().any(|program| program.frames.may_change);
+        may_change.then_some(state.hands_up)
+    }
+
     /// How late a window was ended so far, at most.
     pub(crate) fn latest(&self) -> Duration {
         Duration::from_nanos(self.lock().latest.unsigned_abs())
