@@ -11,7 +11,7 @@ mod arms;
 mod routes;
 mod write;
 
-pub(crate) use arms::TWICE;
+pub(crate) use arms::{SAME, TWICE};
 pub(crate) use routes::Routes;
 pub(crate) use write::{ActAll, ActEnds};
 
@@ -19,6 +19,7 @@ use crate::lower::Columns;
 use crate::options::HandOut;
 use crate::value::{Lowered, Test};
 use arms::Reader;
+use std::collections::BTreeSet;
 use weir_plan::ends::Ends;
 
 /// Outlets that the kernel knows, the first of a plan. Each has a bit of a word.
@@ -28,11 +29,21 @@ pub(crate) const OUTLETS_MAX: usize = 64;
 #[derive(Clone, PartialEq, Debug)]
 enum Deed {
     Drop,
-    /// The outlet of this number gets it.
-    Send(usize),
+    /// The outlet of this number gets it, with a tag that has this VLAN identifier if any.
+    Send(usize, Option<u16>),
     /// The key chooses who gets it: the [`text_word`](weir_plan::ends::text_word) of each output
-    /// and its number.
-    Steer(Vec<Lowered>, Vec<(u64, usize)>),
+    /// and its number. The tag is as above.
+    Steer(Vec<Lowered>, Vec<(u64, usize)>, Option<u16>),
+}
+
+impl Deed {
+    /// The tag with which an outlet gets the frame, of deeds by which one does.
+    fn tag(&self) -> Option<Option<u16>> {
+        match self {
+            Deed::Drop => None,
+            Deed::Send(_, tag) | Deed::Steer(_, _, tag) => Some(*tag),
+        }
+    }
 }
 
 /// What becomes of the frames of an arm.
@@ -70,8 +81,7 @@ impl Acting {
         columns: &Columns,
         hand_out: Result<HandOut<'_>, &str>,
     ) -> Result<(Acting, Option<String>), String> {
-        let HandOut { outlets, copies } = hand_out?;
-        let mut reader = Reader { columns, outlets, copies, why: None };
+        let mut reader = Reader { columns, hand_out: hand_out?, why: None };
         let mut arms = Vec::new();
         let mut rest = Outcome::Deeds { deeds: Vec::new(), goes_on: true };
         for arm in &ends.arms {
@@ -116,6 +126,15 @@ impl Acting {
         self.choices().fold(0, |all, bits| all | bits)
     }
 
+    /// The tags with which outlets may get frames; `None` is without one.
+    pub(crate) fn tags(&self) -> BTreeSet<Option<u16>> {
+        let deeds = self.outcomes().flat_map(|outcome| match outcome {
+            Outcome::Up => &[][..],
+            Outcome::Deeds { deeds, .. } => deeds,
+        });
+        deeds.filter_map(Deed::tag).collect()
+    }
+
     /// The outlets that get a frame together, for each outcome and choice: their bits.
     fn choices(&self) -> impl Iterator<Item = u64> {
         self.outcomes().flat_map(|outcome| {
@@ -127,8 +146,8 @@ impl Acting {
             for deed in deeds {
                 let bits: Vec<u64> = match deed {
                     Deed::Drop => continue,
-                    Deed::Send(n) => vec![1 << n],
-                    Deed::Steer(_, outputs) => outputs.iter().map(|(_, n)| 1 << n).collect(),
+                    Deed::Send(n, _) => vec![1 << n],
+                    Deed::Steer(_, outputs, _) => outputs.iter().map(|(_, n)| 1 << n).collect(),
                 };
                 choices =
                     bits.iter().flat_map(|bit| choices.iter().map(move |c| c | bit)).collect();

@@ -7,7 +7,7 @@ use crate::frame::{
     Access, CONTEXT, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, WANTED, get, if_fact,
 };
 use crate::options::{HandOut, NO_OUTLETS, NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-use crate::prefix::{Pipeline, Rest, Step, asks_for_losses, pipelines};
+use crate::prefix::{Pipeline, Rest, Step, asks_for_losses, makes_groups, pipelines};
 use crate::program::{ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
 use crate::scan::{ScanAll, ScanEnds};
 use crate::states::StateTable;
@@ -32,8 +32,10 @@ pub fn compile(
     let cpus = options.cpus.max(1);
     let tables = options.groups.map(|secret| TableOptions { cpus, secret });
     let copies = options.copies;
+    // A frame that finds no room in a table goes up as it came.
+    let tags = tables.is_none() || !makes_groups(plan);
     let hand_out = match options.hook {
-        Hook::Xdp => options.outlets.map(|outlets| HandOut { outlets, copies }),
+        Hook::Xdp => options.outlets.map(|outlets| HandOut { outlets, copies, tags }),
         Hook::Socket | Hook::Tcx => Err(NO_OUTLETS),
     };
     let hand_out = (hand_out, options.interface);
@@ -42,7 +44,7 @@ pub fn compile(
     // Of what the walk could tell, the program notes only what it asks for: the verifier then has
     // fewer kinds of frames to tell apart. So it is written twice.
     let acts = pipelines.iter().any(|pipeline| pipeline.prefix.acts);
-    let hand_out = HandOut { outlets: options.outlets.unwrap_or_default(), copies };
+    let hand_out = HandOut { outlets: options.outlets.unwrap_or_default(), copies, tags };
     let routes = acts.then(|| Routes::of(pipelines.iter().flat_map(Pipeline::acting), hand_out));
     let frames = (&pipelines[..], routes.as_ref());
     let asked = Program::write(*options, whole.is_none(), Facts::ALL, frames)?.w.asked();
@@ -329,6 +331,7 @@ impl<'a> Program<'a> {
     ) -> Result<(), NotOffloaded> {
         let Ends { wanted, full, ended, filtered, counted, acted, .. } = self.ends;
         act.find_route(&mut self.w, wanted);
+        act.put_tag(&mut self.w, wanted);
         let uncounted = self.w.label("uncounted");
         if count.all.is_empty() {
             self.w.jump(uncounted);

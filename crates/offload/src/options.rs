@@ -55,11 +55,13 @@ pub struct KernelOutlet {
     pub place: OutletPlace,
 }
 
-/// Where the kernel hands packets out, and whether it copies them.
+/// Where the kernel hands packets out, and what it does with them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandOut<'a> {
     pub(crate) outlets: &'a [KernelOutlet],
     pub(crate) copies: bool,
+    /// Whether it puts tags on them.
+    pub(crate) tags: bool,
 }
 
 /// Where an outlet is.

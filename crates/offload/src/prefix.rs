@@ -1,12 +1,13 @@
 //! Which stages of each pipeline the kernel can run.
 
-use crate::act::{Acting, TWICE};
+use crate::act::{Acting, SAME, TWICE};
 use crate::count::{COUNTING_MAX, Counting};
 use crate::lower::{Columns, can_fault, lower, lower_test, no_column};
 use crate::options::{HandOut, NotOffloaded};
 use crate::scan::{Scanning, ScansBefore};
 use crate::table::TableOptions;
 use crate::value::{Lowered, Test};
+use std::collections::BTreeSet;
 use weir_packet::fields::FieldId;
 use weir_plan::physical::{
     Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Target, Work,
@@ -156,6 +157,12 @@ fn whole_plan(plan: &Physical) -> Result<(), NotOffloaded> {
         }
     }
     Ok(())
+}
+
+/// Whether workers make groups, which the kernel may make instead.
+pub(crate) fn makes_groups(plan: &Physical) -> bool {
+    let mut nodes = plan.levels.iter().flat_map(|level| &level.fragments).flat_map(|f| &f.nodes);
+    nodes.any(|node| matches!(node.work, Work::Partial(_)))
 }
 
 /// Whether anything in a plan compares the frames that were lost with those that came.
@@ -321,6 +328,9 @@ impl Pipeline {
                 let before = self.acting().fold(0, |all, stage| all | stage.outlets());
                 let twice = acting.outlets() & before != 0;
                 let why = why.or_else(|| twice.then(|| TWICE.to_owned()));
+                let tags: BTreeSet<_> = self.acting().flat_map(Acting::tags).collect();
+                let differ = !tags.is_empty() && acting.tags().union(&tags).count() > 1;
+                let why = why.or_else(|| differ.then(|| SAME.to_owned()));
                 self.prefix.acts = true;
                 self.steps.push(Step::Act(Box::new(acting), node.id.stage));
                 if let Some(why) = why {

@@ -27,13 +27,15 @@ pub(crate) struct Routes {
     outlets: usize,
     /// Whether frames may go to more sets.
     pub(crate) lacks_sets: bool,
+    /// Whether frames may get tags.
+    pub(crate) tags: bool,
 }
 
 impl Routes {
     /// Of these stages, which may all do something with one frame.
     pub(crate) fn of<'a>(
         stages: impl Iterator<Item = &'a Acting>,
-        HandOut { outlets, copies }: HandOut<'_>,
+        HandOut { outlets, copies, .. }: HandOut<'_>,
     ) -> Routes {
         let bits = |is: fn(&OutletPlace) -> bool| {
             let of = outlets.iter().take(super::OUTLETS_MAX).enumerate();
@@ -41,8 +43,10 @@ impl Routes {
         };
         let host = bits(|place| *place == OutletPlace::Host);
         let sends = host | bits(|place| *place == OutletPlace::Interface);
-        let (mut handed, mut all, mut lacks_sets) = (0, BTreeSet::from([0]), false);
+        let (mut handed, mut all) = (0, BTreeSet::from([0]));
+        let (mut lacks_sets, mut tags) = (false, false);
         for stage in stages {
+            tags |= stage.tags().iter().any(Option::is_some);
             handed |= stage.outlets();
             let choices: BTreeSet<u64> = stage.choices().map(|choice| choice & sends).collect();
             // No outlet gets a frame twice: such frames go up.
@@ -57,7 +61,15 @@ impl Routes {
         sets.sort_by_key(|set| set.count_ones());
         lacks_sets |= sets.len() > SETS_MAX;
         sets.truncate(SETS_MAX);
-        Routes { handed, sends: sends & handed, sets, host, outlets: outlets.len(), lacks_sets }
+        Routes {
+            handed,
+            sends: sends & handed,
+            sets,
+            host,
+            outlets: outlets.len(),
+            lacks_sets,
+            tags,
+        }
     }
 
     /// The bits of the outlets on each route, and what the program returns.

@@ -2,14 +2,21 @@
 
 use super::{Acting, Deed, Outcome, Routes};
 use crate::emit::{Emit, TooDeep, Ways};
-use crate::frame::{Access, DROPS, HANDED, Slot, WAY, get};
+use crate::frame::{Access, CONTEXT, DROPS, HANDED, Slot, TAG, WAY, get};
 use crate::options::{KernelOutlet, OutletPlace};
 use crate::program::ActionMemory;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 
 /// Bytes of a VLAN tag, by which a frame may be longer than an outlet says.
-const TAG: i32 = 4;
+const TAG_BYTES: i32 = 4;
+
+/// Of `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+
+/// Bytes of the addresses of an Ethernet frame, after which a tag stands.
+const ADDRESSES: i16 = 12;
 
 /// Where frames go on.
 #[derive(Clone, Copy)]
@@ -36,6 +43,7 @@ impl ActAll<'_> {
     pub(crate) fn begin(&self, w: &mut Writer) {
         if self.routes.is_some() {
             w.store(Size::DW, R10, HANDED, 0).store(Size::DW, R10, DROPS, 0);
+            w.store(Size::DW, R10, TAG, 0);
         }
     }
 
@@ -87,15 +95,15 @@ impl ActAll<'_> {
                 w.load(Size::DW, R1, R10, DROPS).alu(Alu::Add, R1, 1);
                 w.store(Size::DW, R10, DROPS, R1);
             }
-            Deed::Send(outlet) => self.hand(w, *outlet, up),
-            Deed::Steer(key, outputs) => {
+            Deed::Send(outlet, tag) => self.hand(w, (*outlet, *tag), up),
+            Deed::Steer(key, outputs, tag) => {
                 let numbers = outputs.iter().map(|(word, n)| (*word, *n as i32));
                 Emit::new(w, self.access).steer(key, &numbers.collect::<Vec<_>>())?;
                 let steered = w.label("steered");
                 for (_, outlet) in outputs {
                     let other = w.label("another_output");
                     w.jump_if(Cond::Ne, R0, *outlet as i32, other);
-                    self.hand(w, *outlet, up);
+                    self.hand(w, (*outlet, *tag), up);
                     w.jump(steered);
                     w.bind(other);
                 }
@@ -107,16 +115,28 @@ impl ActAll<'_> {
     }
 
     /// Notes that an outlet gets the frame. Goes on at `up` where it gets the frame already, or
-    /// does not take it. Uses `R1` and `R2`.
-    fn hand(&self, w: &mut Writer, outlet: usize, up: Place) {
-        self.fits(w, outlet, up);
+    /// does not take it, or another outlet gets it with another tag. Uses `R1` and `R2`.
+    fn hand(&self, w: &mut Writer, (outlet, tag): (usize, Option<u16>), up: Place) {
+        self.fits(w, (outlet, tag.is_some()), up);
+        if self.routes.is_some_and(|routes| routes.tags) {
+            let (first, tagged) = (w.label("first_outlet"), w.label("tag"));
+            let tag = tag.map_or(0, |id| i64::from(tag_word(id)));
+            w.load(Size::DW, R1, R10, HANDED).constant(R2, tag);
+            w.jump_if(Cond::Eq, R1, 0, first);
+            w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Ne, R1, R2, up);
+            w.jump(tagged);
+            w.bind(first);
+            w.store(Size::DW, R10, TAG, R2);
+            w.bind(tagged);
+        }
         w.load(Size::DW, R1, R10, HANDED).constant(R2, (1_u64 << outlet).cast_signed());
         w.jump_if(Cond::Set, R1, R2, up).alu(Alu::Or, R1, R2);
         w.store(Size::DW, R10, HANDED, R1);
     }
 
-    /// Goes on at `up` where an outlet does not take the frame. Uses `R1` and `R2`.
-    fn fits(&self, w: &mut Writer, outlet: usize, up: Place) {
+    /// Goes on at `up` where an outlet does not take the frame, which may get a tag. Uses `R1` and
+    /// `R2`.
+    fn fits(&self, w: &mut Writer, (outlet, is_tagged): (usize, bool), up: Place) {
         if !matches!(self.outlets[outlet].place, OutletPlace::Interface) {
             return;
         }
@@ -125,7 +145,17 @@ impl ActAll<'_> {
         w.load(Size::DW, R1, R1, 0);
         let fits = w.label("fits");
         get(w, R2, Slot::Len);
-        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG).jump_if(Cond::Gt, R2, R1, up);
+        if is_tagged {
+            // The tag goes besides, and one more counts.
+            w.jump_if(Cond::Gt, R2, R1, up);
+            return;
+        }
+        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG_BYTES).jump_if(
+            Cond::Gt,
+            R2,
+            R1,
+            up,
+        );
         get(w, R2, Slot::Tags);
         w.jump_if(Cond::Eq, R2, 0, up);
         w.bind(fits);
@@ -149,6 +179,32 @@ impl ActAll<'_> {
         w.bind(found);
     }
 
+    /// Puts the tag on a frame that is sent. Goes on at `up` where there is no room for it. Uses
+    /// `R0` to `R5`.
+    pub(crate) fn put_tag(&self, w: &mut Writer, up: Place) {
+        if !self.routes.is_some_and(|routes| routes.tags) {
+            return;
+        }
+        let (tagged, changed) = (w.label("tagged"), w.label("addresses"));
+        w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, tagged);
+        w.load(Size::DW, R1, R10, WAY).jump_if(Cond::Eq, R1, 0, tagged);
+        w.mov(R1, CONTEXT).mov(R2, -TAG_BYTES).call(Helper::XDP_ADJUST_HEAD);
+        w.jump_if(Cond::Ne, R0, 0, up);
+        w.load(Size::W, R1, CONTEXT, DATA).load(Size::W, R2, CONTEXT, DATA_END);
+        w.mov(R3, R1).alu(Alu::Add, R3, i32::from(ADDRESSES) + TAG_BYTES);
+        w.jump_if(Cond::Le, R3, R2, changed);
+        // Only the verifier believes that it gets here: a frame has an Ethernet header.
+        w.mov(R0, 0);
+        w.exit();
+        w.bind(changed);
+        for (size, at) in [(Size::W, 0), (Size::W, 4), (Size::W, 8)] {
+            w.load(size, R3, R1, at + TAG_BYTES as i16).store(size, R1, at, R3);
+        }
+        w.load(Size::DW, R3, R10, TAG).store(Size::W, R1, ADDRESSES, R3);
+        w.jump(tagged);
+        w.bind(tagged);
+    }
+
     /// Counts the deeds, and goes on at `none` where there are none. Uses `R0` to `R5`.
     pub(crate) fn count(&self, w: &mut Writer, cpus: u32, none: Place) {
         let Some(routes) = self.routes else { return w.jump(none) };
@@ -170,6 +226,12 @@ impl ActAll<'_> {
         w.alu(Alu::Mul, R1, R2);
         w.load(Size::DW, R4, R5, 8).alu(Alu::Add, R4, R1).store(Size::DW, R5, 8, R4);
         w.bind(undropped);
+        if routes.tags {
+            let untagged = w.label("untagged");
+            w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, untagged);
+            w.alu(Alu::Add, R2, TAG_BYTES);
+            w.bind(untagged);
+        }
         for outlet in routes.handed_to() {
             let (gets, next) = (w.label("gets"), w.label("next_outlet"));
             w.load(Size::DW, R1, R10, HANDED).constant(R3, (1_u64 << outlet).cast_signed());
@@ -191,4 +253,10 @@ impl ActAll<'_> {
         w.load(Size::DW, R0, R10, WAY);
         w.exit();
     }
+}
+
+/// A tag as it stands in a frame, in the order of this machine's bytes.
+fn tag_word(id: u16) -> u32 {
+    let [high, low] = id.to_be_bytes();
+    u32::from_ne_bytes([0x81, 0x00, high, low])
 }

@@ -1,7 +1,7 @@
 //! Packet functions: where programs send frames, against where the engine hands them out.
 
 use super::choices::Choices;
-use super::common::{self, acting_kernel, crafted, fixtures, handed_out, plan_of};
+use super::common::{self, acting_kernel, crafted, fixtures, plan_of, sent};
 use super::random::condition;
 use proptest::test_runner::{Config, TestRunner};
 use weir_offload::OutletPlace::{Host, Interface};
@@ -49,6 +49,8 @@ struct Finished {
     sent: u64,
     filtered: u64,
     up: u64,
+    /// Of those that were sent.
+    tagged: u64,
 }
 
 /// Compares where a program sends frames with where the engine does.
@@ -58,28 +60,33 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
     (0..outlets.len()).for_each(|n| kernel.set_longest(n, u64::MAX));
     // The model does not say which frames it dropped, but where it sent others.
     let gone = Outlet::Named("gone".to_owned());
-    let want = handed_out(&text.replace("drop", "forward \"gone\""), frames);
+    let want = sent(&text.replace("drop", "forward \"gone\""), frames);
     let mut deeds = vec![(0, 0); outlets.len() + 1];
     for (frame, want) in frames.iter().zip(want) {
         let Some((count, run)) = kernel.run(frame) else { continue };
         let shown = || format!("{text}: {frame:02x?}, to {want:?}\n{}", kernel.program.code);
-        assert_eq!(run.data, *frame, "{}", shown());
         let returned = run.returned.cast_signed();
+        assert!(count == FrameCount::Acted || run.data == *frame, "{}", shown());
         match count {
             FrameCount::Filtered => {
                 assert!(want.is_empty() && returned == 0, "filtered: {}", shown());
                 finished.filtered += 1;
             }
             FrameCount::Acted => {
-                let mut sends = Vec::new();
-                for to in &want {
+                let (mut sends, mut leaves) = (Vec::new(), frame);
+                for (to, bytes) in &want {
                     let n = outlets.iter().position(|known| known.outlet == *to);
                     let deed = &mut deeds[n.map_or(0, |n| n + 1)];
-                    *deed = (deed.0 + 1, deed.1 + frame.len() as u64);
+                    *deed = (deed.0 + 1, deed.1 + bytes.len() as u64);
                     assert!(*to == gone || n.is_some());
                     let kernel_sends = |n: &usize| matches!(outlets[*n].place, Interface | Host);
-                    sends.extend(n.filter(kernel_sends));
+                    if let Some(n) = n.filter(kernel_sends) {
+                        sends.push(n);
+                        leaves = bytes;
+                    }
                 }
+                assert!(run.data == *leaves, "{:02x?}: {}", run.data, shown());
+                finished.tagged += u64::from(leaves != frame);
                 let way = way(&kernel.program, &outlets, sends);
                 assert!(!want.is_empty() && returned == way, "returned {returned}: {}", shown());
                 *(if way == 0 { &mut finished.dropped } else { &mut finished.sent }) += 1;
@@ -95,8 +102,22 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
 }
 
 /// Functions, and whether the kernel decides all that they do with packets that it can read.
-const FUNCTIONS: [(&str, bool); 29] = [
+const FUNCTIONS: [(&str, bool); 34] = [
     ("packets | drop", true),
+    ("packets | tag 1 | forward \"eth1\"", true),
+    ("packets | where ip | tag 4094 | broadcast to (\"eth1\", \"eth0\", \"eth2\")", true),
+    ("packets | tag 7 | steer by conn to (\"eth1\", \"eth2\", \"eth0\")", true),
+    (
+        "packets | branch when tcp -> mirror \"eth3\" | tag 9 | pass \
+         when arp -> tag 5 | pass else -> tag 9 | forward \"eth2\"",
+        false,
+    ),
+    (
+        "packets | branch when tcp -> tag 100 | forward \"eth1\" else -> forward \"eth2\"
+      packets | where ip | tag 100 | forward \"eth3\"
+      packets | where arp | drop",
+        false,
+    ),
     ("packets | where tcp | pass", true),
     ("packets | where udp and dport == 53 | forward \"eth1\"", true),
     (
@@ -201,7 +222,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     if !common::may("random_functions_send_frames_where_the_engine_does") {
         return;
     }
-    let config = Config { failure_persistence: None, ..Config::with_cases(24) };
+    let config = Config { failure_persistence: None, ..Config::with_cases(100) };
     let frames: Vec<Vec<u8>> =
         crafted().into_iter().step_by(11).chain(fixtures().into_iter().step_by(3)).collect();
     let finished = std::cell::RefCell::new(Finished::default());
@@ -209,7 +230,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     let result = TestRunner::new(config).run(&tape, |tape| {
         let mut c = Choices::new(tape);
         let mut arms = String::new();
-        const ENDS: [&str; 13] = [
+        const ENDS: [&str; 16] = [
             "pass",
             "drop",
             "forward \"eth1\"",
@@ -223,13 +244,25 @@ fn random_functions_send_frames_where_the_engine_does() {
             "mirror \"eth1\" | mirror \"eth3\" | next",
             "mirror \"eth1\" | steer by len to (\"eth1\", \"eth2\", \"eth0\")",
             "drop | next",
+            "tag 77 | forward \"eth1\"",
+            "mirror \"eth3\" | tag 5 | steer by len to (\"eth1\", \"eth2\", \"eth0\")",
+            "tag 77 | broadcast to (\"eth3\", \"eth2\")",
         ];
-        const MIRRORS: [&str; 4] = ["", "", "| mirror \"eth3\"", "| mirror \"host:\""];
+        const MIRRORS: [&str; 5] = [
+            "",
+            "",
+            "| mirror \"eth3\"",
+            "| mirror \"host:\"",
+            "| branch when ip -> tag 77 | mirror \"eth1\" | next",
+        ];
         for _ in 0..1 + c.below(3) {
             arms += &format!("when {} -> {} ", condition(&mut c, 2), c.pick(&ENDS));
         }
-        let (first, last) = (c.pick(&MIRRORS), c.pick(&["", "", "| where tcp | pass", "| drop"]));
-        let rest = c.pick(&ENDS);
+        let (first, rest) = (c.pick(&MIRRORS), c.pick(&ENDS));
+        // Stages may follow where rows go on.
+        let goes_on = arms.contains("next") || rest.contains("next");
+        let last = c.pick(&["", "| where tcp | pass", "| drop"]);
+        let last = if goes_on { last } else { "" };
         let text = format!("packets {first} | branch {arms} else -> {rest} {last}");
         let runs = common::try_plan(&text).map(|_| acting_kernel(&text, &outlets()));
         if let Some(Ok(_)) = runs {
@@ -243,6 +276,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     let finished = finished.into_inner();
     eprintln!("{finished:?}");
     assert!(finished.dropped > 500 && finished.sent > 500, "{finished:?}");
+    assert!(finished.tagged > 100, "{finished:?}");
 }
 
 /// An outlet takes frames up to the length that the process says, and none while it is away.
@@ -305,6 +339,46 @@ fn the_interface_decides_before_the_run() {
         let dropped = u64::from(interface == "eth9");
         assert_eq!(kernel.deeds()[0].0, dropped, "{interface}");
     }
+}
+
+/// A tag goes besides what an outlet says, and another one counts.
+#[test]
+fn a_tagged_frame_that_an_interface_does_not_take_goes_up_untagged() {
+    let test = "a_tagged_frame_that_an_interface_does_not_take_goes_up_untagged";
+    if !common::may(test) {
+        return;
+    }
+    let text = "packets | tag 7 | forward \"eth2\"";
+    let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    kernel.set_longest(2, 1514);
+    let run = |frame: &[u8]| kernel.run(frame).expect("it runs");
+    for kind in [0x88_u8, 0x81] {
+        let frame = |len: usize| {
+            let mut frame = vec![0x88; len];
+            (frame[12], frame[13]) = (kind, if kind == 0x81 { 0 } else { 0x88 });
+            frame
+        };
+        let (count, all) = run(&frame(1514));
+        assert_eq!((count, all.data.len()), (FrameCount::Acted, 1518), "{kind}");
+        assert_eq!(all.data[12..16], [0x81, 0, 0, 7], "{kind}");
+        let (count, up) = run(&frame(1515));
+        assert!(count == FrameCount::Wanted && up.data == frame(1515), "{kind}");
+    }
+    assert_eq!(kernel.deeds()[3], (2, 2 * 1518));
+    // Two outlets that get a frame with and without a tag: workers make the second one.
+    let text = "packets | mirror \"eth1\" | tag 7 | forward \"eth2\"";
+    let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    [0, 2].iter().for_each(|n| kernel.set_longest(*n, 1514));
+    assert_eq!(kernel.decide(&[0x88; 60]).expect("it runs").0, FrameCount::Wanted);
+    // Workers have the frames of groups that find no room as they came.
+    let text = "packets | where tcp | tag 7 | forward \"eth2\"
+                packets | summarize n = count() by ip.src";
+    let kernel = acting_kernel(text, &outlets());
+    let why = match kernel {
+        Ok(kernel) => kernel.program.prefixes[0].stopped_by.clone().unwrap_or_default(),
+        Err(why) => why.to_string(),
+    };
+    assert!(why.contains("no tag on packets where it counts some"), "{why}");
 }
 
 /// Where one of several outputs does not take a frame, it goes up, and no output has it yet.
@@ -395,7 +469,15 @@ fn what_is_not_handed_out_says_why() {
         ("packets | where tcp | forward \"out.pcap\"", "files are written in user space"),
         ("packets | where tcp | forward \"eth9\"", "does not know where \"eth9\" is"),
         ("packets | where tcp | trim 60 | pass", "the kernel does not run `trim`"),
-        ("packets | where tcp | tag 7 | pass", "the kernel does not run `tag`"),
+        ("packets | where tcp | tag 7 | trim 60 | pass", "the kernel does not run `trim`"),
+        ("packets | where tcp | tag 7 | tag 8 | pass", "puts one tag on a packet"),
+        ("packets | where tcp | tag 7 | drop", "no tag on what it drops"),
+        ("packets | where tcp | mirror \"eth1\" | tag 7 | forward \"eth2\"", "the same packet"),
+        (
+            "packets | branch when tcp -> mirror \"eth1\" | tag 7 | pass else -> pass",
+            "the same packet",
+        ),
+        ("packets | where tcp | tag 7 | forward \"host:\"", "no tag on what the host gets"),
         ("packets | where tcp | mirror \"eth1\" | project len", "later stages need the rows"),
         ("packets | where tcp | mirror \"eth1\" | forward \"eth1\"", "to an output once"),
         (

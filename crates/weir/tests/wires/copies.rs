@@ -107,14 +107,16 @@ fn handed_out(
     Some((got, ledger))
 }
 
-/// Programs that copy packets of `eth0`.
-const COPYING: [&str; 3] = [
+/// Programs that copy packets of `eth0`, some with a tag.
+const COPYING: [&str; 4] = [
     "packets | broadcast to (\"eth1\", \"eth2\", \"eth3\")",
     "packets | mirror \"eth3\" | where udp | mirror \"eth1\" \
      | branch when udp.dport == 53 -> drop else -> forward \"eth2\"",
     "packets | where udp | branch when udp.dport == 53 -> broadcast to (\"eth1\", \"eth2\") \
      when udp.dport == 54 -> mirror \"eth3\" | forward \"eth1\" else -> drop
      packets | where tcp or udp.dport == 55 | forward \"eth3\"",
+    "packets | branch when udp.dport == 53 -> tag 7 | broadcast to (\"eth1\", \"eth2\") \
+     when tcp -> tag 4094 | forward \"eth3\" else -> broadcast to (\"eth1\", \"eth3\")",
 ];
 
 #[test]
