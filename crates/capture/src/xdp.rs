@@ -38,4 +38,5 @@ pub use error::{Refused, XdpError};
 pub use mode::{Mode, WhyNot};
 pub use open::{open_xdp, open_xdp_offloaded};
 pub use options::{BusyPoll, XdpOptions};
+pub use program::can_copy_frames;
 pub use source::{QueueCounts, XdpSource};

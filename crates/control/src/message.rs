@@ -161,6 +161,10 @@ pub struct Counts {
     /// Packets that the kernel dropped or handed out, as a query says.
     #[serde(default)]
     pub kernel_acted: u64,
+    /// Whether the kernel hands all packets up, since programs have changed; of runs whose kernel
+    /// runs a part of the programs that they began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_hands_up: Option<bool>,
     /// Packets that the programs saw.
     pub processed: u64,
     /// Packets that the snap length cut.

@@ -1,13 +1,13 @@
 //! From a plan to the program of its kernel level.
 
-use crate::act::{ActAll, ActEnds};
+use crate::act::{ActAll, ActEnds, Routes};
 use crate::count::{CONTROL_MAP, CountAll, CountEnds};
 use crate::emit::{Emit, TooDeep, Ways};
 use crate::frame::{
     Access, CONTEXT, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, WANTED, get, if_fact,
 };
-use crate::options::{NO_OUTLETS, NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-use crate::prefix::{Pipeline, Step, asks_for_losses, pipelines};
+use crate::options::{HandOut, NO_OUTLETS, NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
+use crate::prefix::{Pipeline, Rest, Step, asks_for_losses, makes_groups, pipelines};
 use crate::program::{ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
 use crate::scan::{ScanAll, ScanEnds};
 use crate::states::StateTable;
@@ -18,7 +18,7 @@ use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 use weir_packet::source::LinkType;
 use weir_packet::walk::Headers;
-use weir_plan::physical::{Physical, PipelineId};
+use weir_plan::physical::{Physical, PipelineId, Prefix};
 
 /// The program for the kernel level of a plan.
 ///
@@ -31,20 +31,26 @@ pub fn compile(
     possible(options)?;
     let cpus = options.cpus.max(1);
     let tables = options.groups.map(|secret| TableOptions { cpus, secret });
-    let outlets = match options.hook {
-        Hook::Xdp => options.outlets,
+    let copies = options.copies;
+    // A frame that finds no room in a table goes up as it came.
+    let tags = tables.is_none() || !makes_groups(plan);
+    let hand_out = match options.hook {
+        Hook::Xdp => options.outlets.map(|outlets| HandOut { outlets, copies, tags }),
         Hook::Socket | Hook::Tcx => Err(NO_OUTLETS),
     };
-    let outlets = (outlets, options.interface);
-    let pipelines = pipelines(plan, tables.ok_or(options.without_groups), outlets)?;
+    let hand_out = (hand_out, options.interface);
+    let pipelines = pipelines(plan, tables.ok_or(options.without_groups), hand_out)?;
     let whole = why_whole(plan);
     // Of what the walk could tell, the program notes only what it asks for: the verifier then has
     // fewer kinds of frames to tell apart. So it is written twice.
-    let (draft, _) = Program::write(*options, whole.is_none(), Facts::ALL, &pipelines)?;
-    let asked = draft.w.asked();
-    let (program, actions) = Program::write(*options, whole.is_none(), asked, &pipelines)?;
+    let acts = pipelines.iter().any(|pipeline| pipeline.prefix.acts);
+    let hand_out = HandOut { outlets: options.outlets.unwrap_or_default(), copies, tags };
+    let routes = acts.then(|| Routes::of(pipelines.iter().flat_map(Pipeline::acting), hand_out));
+    let frames = (&pipelines[..], routes.as_ref());
+    let asked = Program::write(*options, whole.is_none(), Facts::ALL, frames)?.w.asked();
+    let program = Program::write(*options, whole.is_none(), asked, frames)?;
     let code = program.w.finish().map_err(|e| NotOffloaded::TooLong(e.to_string()))?;
-    let counting = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref());
+    let counting = pipelines.iter().filter_map(Pipeline::counting);
     let tables: Vec<Table> = counting.map(|counting| counting.table.clone()).collect();
     let scans = pipelines.iter().flat_map(Pipeline::scans);
     let states: Vec<StateTable> = scans.map(|scanning| scanning.table.clone()).collect();
@@ -55,7 +61,18 @@ pub fn compile(
         maps.extend(tables.iter().map(|table| memory("groups", table.words())));
         maps.extend(states.iter().map(|table| memory("states", table.words())));
     }
+    let actions = routes.as_ref().map(|routes| Actions {
+        outlets: hand_out.outlets.to_vec(),
+        sets: routes.sets(),
+        memory: action_memory(options),
+    });
     maps.extend(actions.iter().map(|actions| memory("actions", actions.memory.words())));
+    let mut prefixes: Vec<Prefix> = pipelines.into_iter().map(|p| p.prefix).collect();
+    if routes.is_some_and(|routes| routes.lacks_sets) {
+        for prefix in prefixes.iter_mut().filter(|prefix| prefix.acts) {
+            prefix.stopped_by.get_or_insert_with(|| TOO_MANY_SETS.to_owned());
+        }
+    }
     Ok(KernelProgram {
         hook: options.hook,
         code,
@@ -65,7 +82,7 @@ pub fn compile(
         actions,
         asks_for_losses: asks_for_losses(plan),
         whole,
-        prefixes: pipelines.into_iter().map(|pipeline| pipeline.prefix).collect(),
+        prefixes,
     })
 }
 
@@ -80,6 +97,15 @@ fn possible(options: &OffloadOptions<'_>) -> Result<(), NotOffloaded> {
         return no(format!("a snap length of {snaplen} bytes, under {SNAPLEN_MIN}, cuts headers"));
     }
     Ok(())
+}
+
+/// Why packets go up to which the kernel has no route.
+const TOO_MANY_SETS: &str = "packets go to more sets of outputs than the kernel has room for";
+
+/// The layout of the memory in which a program counts what it does with frames.
+fn action_memory(options: &OffloadOptions<'_>) -> ActionMemory {
+    let outlets = options.outlets.unwrap_or_default().len();
+    ActionMemory { outlets, cpus: options.cpus.max(1) as usize }
 }
 
 /// A condition or key needs more of the stack than there is.
@@ -125,8 +151,8 @@ impl<'a> Program<'a> {
         options: OffloadOptions<'a>,
         trims: bool,
         facts: Facts,
-        pipelines: &[Pipeline],
-    ) -> Result<(Program<'a>, Option<Actions>), NotOffloaded> {
+        (pipelines, routes): (&[Pipeline], Option<&Routes>),
+    ) -> Result<Program<'a>, NotOffloaded> {
         let mut program = Program::new(options, trims);
         program.refuse();
         // What holds states of a frame's key has to hand them up with it.
@@ -136,8 +162,8 @@ impl<'a> Program<'a> {
             program.if_all_go_up(|w| w.jump(ended));
         }
         program.walk(facts);
-        let actions = program.decide(pipelines)?;
-        Ok((program, actions))
+        program.decide(pipelines, routes)?;
+        Ok(program)
     }
 
     fn new(options: OffloadOptions<'a>, trims: bool) -> Program<'a> {
@@ -194,13 +220,13 @@ impl<'a> Program<'a> {
 
     /// Asks each pipeline whether it wants the frame. Where none wants to see it, those count it
     /// that count, and it goes where they hand it.
-    fn decide(&mut self, pipelines: &[Pipeline]) -> Result<Option<Actions>, NotOffloaded> {
-        let all = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref()).collect();
+    fn decide(
+        &mut self,
+        pipelines: &[Pipeline],
+        routes: Option<&Routes>,
+    ) -> Result<(), NotOffloaded> {
+        let all = pipelines.iter().filter_map(Pipeline::counting).collect();
         let count = CountAll { all, access: self.access };
-        let acting = pipelines.iter().filter(|pipeline| pipeline.acting.is_some()).count();
-        let outlets = self.options.outlets.unwrap_or_default();
-        let memory =
-            ActionMemory { outlets: outlets.len(), cpus: self.options.cpus.max(1) as usize };
         let tables = count.all.len();
         let scan = ScanAll {
             all: pipelines.iter().flat_map(Pipeline::scans).collect(),
@@ -210,7 +236,9 @@ impl<'a> Program<'a> {
         };
         let shared = tables + scan.all.len();
         let map = if shared == 0 { CONTROL_MAP } else { CONTROL_MAP + 1 + shared as i32 };
-        let act = ActAll { outlets, access: self.access, memory, map, pipelines: acting };
+        let outlets = self.options.outlets.unwrap_or_default();
+        let memory = action_memory(&self.options);
+        let act = ActAll { outlets, access: self.access, memory, map, routes };
         count.begin(&mut self.w);
         act.begin(&mut self.w);
         scan.begin(&mut self.w);
@@ -220,21 +248,19 @@ impl<'a> Program<'a> {
                 w.store(Size::DW, R10, WANTED, 1);
             });
         }
-        let (mut counts, mut acts) = (0, 0);
+        let mut counts = 0;
         for pipeline in pipelines {
             let next = self.w.label("next");
             let ends = self.pipeline_ends(&scan);
             let id = pipeline.prefix.pipeline;
-            self.steps(pipeline, &scan, (next, ends)).map_err(|_| too_deep(id))?;
-            if let Some(acting) = &pipeline.acting {
-                let up = ActEnds { next, up: ends.up };
-                act.decide(&mut self.w, acts, acting, up).map_err(|_| too_deep(id))?;
-                acts += 1;
-            } else if pipeline.counting.is_some() {
-                count.note(&mut self.w, counts);
-                counts += 1;
-            } else {
-                self.w.jump(ends.up);
+            self.steps(pipeline, (&scan, &act), (next, ends)).map_err(|_| too_deep(id))?;
+            match pipeline.rest {
+                Rest::Up => self.w.jump(ends.up),
+                Rest::Done => self.w.jump(next),
+                Rest::Count(_) => {
+                    count.note(&mut self.w, counts);
+                    counts += 1;
+                }
             }
             self.note_up(ends, next, &scan);
             self.w.bind(next);
@@ -246,7 +272,7 @@ impl<'a> Program<'a> {
         }
         self.finish_frame(&count, &act, &scan)?;
         self.verdicts(&scan);
-        Ok((acting > 0).then(|| Actions { outlets: outlets.to_vec(), memory }))
+        Ok(())
     }
 
     /// Where a pipeline goes on that wants to see the frame: at the end, unless `scan`s of others
@@ -271,11 +297,12 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Goes on at `next` unless all tests of a pipeline hold, and folds frames in on the way.
+    /// Goes on at `next` unless all tests of a pipeline hold; folds frames in and hands them out on
+    /// the way.
     fn steps(
         &mut self,
         pipeline: &Pipeline,
-        scan: &ScanAll<'_>,
+        (scan, act): (&ScanAll<'_>, &ActAll<'_>),
         (next, ends): (Place, ScanEnds),
     ) -> Result<(), TooDeep> {
         for step in &pipeline.steps {
@@ -287,6 +314,9 @@ impl<'a> Program<'a> {
                     self.w.bind(passes);
                 }
                 Step::Scan(scanning) => scan.write(&mut self.w, scanning, ends)?,
+                Step::Act(acting, _) => {
+                    act.decide(&mut self.w, acting, ActEnds { next, up: ends.up })?;
+                }
             }
         }
         Ok(())
@@ -300,9 +330,8 @@ impl<'a> Program<'a> {
         scan: &ScanAll<'_>,
     ) -> Result<(), NotOffloaded> {
         let Ends { wanted, full, ended, filtered, counted, acted, .. } = self.ends;
-        if act.pipelines > 0 {
-            act.one_way(&mut self.w, wanted);
-        }
+        act.find_route(&mut self.w, wanted);
+        act.put_tag(&mut self.w, wanted);
         let uncounted = self.w.label("uncounted");
         if count.all.is_empty() {
             self.w.jump(uncounted);
@@ -314,7 +343,7 @@ impl<'a> Program<'a> {
         }
         self.w.bind(uncounted);
         self.act(act, filtered);
-        if act.pipelines > 0 {
+        if act.routes.is_some() {
             self.w.bind(acted);
             scan.keep(&mut self.w);
             self.count(FrameCount::Acted);
@@ -325,9 +354,6 @@ impl<'a> Program<'a> {
 
     /// Counts what is done with the frame; where that is nothing, goes on at `none`.
     fn act(&mut self, act: &ActAll<'_>, none: Place) {
-        if act.pipelines == 0 {
-            return self.w.jump(none);
-        }
         act.count(&mut self.w, self.options.cpus, none);
         self.w.jump(self.ends.acted);
     }

@@ -19,3 +19,7 @@ pub const FRAMES_IN_SUM_MIN: u64 = 1 << 31;
 
 /// The most keys of a `scan` whose states the kernel holds. Frames of further ones go up.
 pub const STATE_KEYS_MAX: usize = 1 << 17;
+
+/// Sets of interfaces to which a program copies packets, those of few interfaces first. Packets for
+/// further sets go up.
+pub const SETS_MAX: usize = 32;

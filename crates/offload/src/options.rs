@@ -31,6 +31,8 @@ pub struct OffloadOptions<'a> {
     /// Where packets go that the plan hands out, so that the kernel can send them there; or why it
     /// hands none out: one clause.
     pub outlets: Result<&'a [KernelOutlet], &'a str>,
+    /// Whether the kernel sends a packet by several interfaces (Linux 5.13).
+    pub copies: bool,
     /// The interface by which frames come, as `interface` names it, if all come by one.
     pub interface: Option<&'a str>,
     /// Whether pipelines may come and go while the program stays: then there is a word
@@ -53,6 +55,15 @@ pub struct KernelOutlet {
     pub place: OutletPlace,
 }
 
+/// Where the kernel hands packets out, and what it does with them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandOut<'a> {
+    pub(crate) outlets: &'a [KernelOutlet],
+    pub(crate) copies: bool,
+    /// Whether it puts tags on them.
+    pub(crate) tags: bool,
+}
+
 /// Where an outlet is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OutletPlace {
@@ -60,6 +71,8 @@ pub enum OutletPlace {
     Nowhere,
     /// An interface, by which the kernel can send.
     Interface,
+    /// The interface by which packets come: they do not leave by it, and are counted.
+    CameBy,
     /// The host that receives: the kernel passes packets on to its stack.
     Host,
     /// Where only the process can send: why, one clause.
@@ -106,6 +119,7 @@ impl<'a> OffloadOptions<'a> {
             groups: None,
             without_groups: "the run does not read groups of the kernel",
             outlets: Err(NO_OUTLETS),
+            copies: true,
             interface: None,
             may_change: false,
             refuse: &[],

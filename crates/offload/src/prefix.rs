@@ -1,12 +1,13 @@
 //! Which stages of each pipeline the kernel can run.
 
-use crate::act::{ACTING_MAX, Acting};
+use crate::act::{Acting, SAME, TWICE};
 use crate::count::{COUNTING_MAX, Counting};
 use crate::lower::{Columns, can_fault, lower, lower_test, no_column};
-use crate::options::{KernelOutlet, NotOffloaded};
+use crate::options::{HandOut, NotOffloaded};
 use crate::scan::{Scanning, ScansBefore};
 use crate::table::TableOptions;
 use crate::value::{Lowered, Test};
+use std::collections::BTreeSet;
 use weir_packet::fields::FieldId;
 use weir_plan::physical::{
     Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Target, Work,
@@ -20,12 +21,21 @@ pub(crate) struct Pipeline {
     pub(crate) prefix: Prefix,
     /// What is asked and done of each frame, in order.
     pub(crate) steps: Vec<Step>,
-    /// What it counts of these frames, if it need not see them.
-    pub(crate) counting: Option<Counting>,
-    /// What it does with these frames, where it need not see them.
-    pub(crate) acting: Option<Acting>,
+    /// What becomes of frames after them.
+    pub(crate) rest: Rest,
     /// What the columns are after the prefix.
     pub(crate) columns: Columns,
+}
+
+/// What becomes of frames that a pipeline wants after all steps.
+#[derive(Clone, Debug)]
+pub(crate) enum Rest {
+    /// They go up: workers see them.
+    Up,
+    /// They are counted.
+    Count(Box<Counting>),
+    /// The pipeline is done with them.
+    Done,
 }
 
 /// What is asked and done of a frame.
@@ -35,6 +45,19 @@ pub(crate) enum Step {
     Test(Test),
     /// The frame is folded into the states of its key.
     Scan(Box<Scanning>),
+    /// The stage of this number hands the frame out, or it goes on.
+    Act(Box<Acting>, usize),
+}
+
+impl Step {
+    /// Whether frames of which the pipeline wants nothing more may end there.
+    fn finishes(&self) -> bool {
+        match self {
+            Step::Test(_) => true,
+            Step::Act(acting, _) => acting.ends_some(),
+            Step::Scan(_) => false,
+        }
+    }
 }
 
 /// What the kernel may do for a pipeline, or why not.
@@ -42,7 +65,7 @@ struct May<'a> {
     /// How it makes groups.
     count: Result<TableOptions, String>,
     /// Where it hands packets out.
-    act: Result<&'a [KernelOutlet], &'a str>,
+    act: Result<HandOut<'a>, &'a str>,
     /// What keys of states are hashed with.
     secret: Result<[u64; 2], &'a str>,
     /// Where the numbers of its `scan`s begin, ...
@@ -56,14 +79,14 @@ struct May<'a> {
 }
 
 /// The prefix of each pipeline over packets; `groups`: how their tables are made, or why there are
-/// none; `outlets`: where packets are handed out that come by `interface`, or why they are not.
+/// none; `act`: where packets are handed out that come by `interface`, or why they are not.
 ///
 /// # Errors
 /// Where one of them wants every frame, or reads what changes if frames don't come up.
 pub(crate) fn pipelines(
     plan: &Physical,
     groups: Result<TableOptions, &str>,
-    (outlets, interface): (Result<&[KernelOutlet], &str>, Option<&str>),
+    (act, interface): (Result<HandOut<'_>, &str>, Option<&str>),
 ) -> Result<Vec<Pipeline>, NotOffloaded> {
     whole_plan(plan)?;
     let none = || NotOffloaded::Plan("no pipeline is over packets".to_owned());
@@ -76,30 +99,23 @@ pub(crate) fn pipelines(
         Inlet::Pipelines(_) => false,
     };
     let mut found: Vec<Pipeline> = Vec::new();
-    let (mut counting, mut acting, mut scans) = (0, 0, ScansBefore::default());
+    let (mut counting, mut scans) = (0, ScansBefore::default());
     for fragment in level.fragments.iter().filter(over_packets) {
         let may_count = may_count(plan, fragment.pipeline, counting);
         let may_count = may_count.and_then(|()| groups.map_err(str::to_owned));
-        let may_act = if acting < ACTING_MAX { outlets } else { Err(OTHERS_ACT) };
         let goes_on = wants_rows(plan, fragment);
         let secret = groups.map(|options| options.secret);
         let hands_out = fragment.nodes.iter().any(Node::sends_frames);
-        let may =
-            May { count: may_count, act: may_act, secret, scans, hands_out, goes_on, interface };
+        let may = May { count: may_count, act, secret, scans, hands_out, goes_on, interface };
         let pipeline = prefix(fragment.pipeline, &fragment.nodes, &may);
         scans = pipeline.scans().last().map_or(scans, Scanning::before_next);
-        counting += usize::from(pipeline.counting.is_some());
-        acting += usize::from(pipeline.acting.is_some());
+        counting += usize::from(pipeline.counting().is_some());
         found.push(pipeline);
     }
     if found.is_empty() {
         return Err(none());
     }
-    let wants_all = |pipeline: &&Pipeline| {
-        let tests = pipeline.steps.iter().any(|step| matches!(step, Step::Test(_)));
-        !tests && pipeline.counting.is_none() && pipeline.acting.is_none()
-    };
-    match found.iter().find(wants_all) {
+    match found.iter().find(|pipeline| pipeline.wants_all()) {
         Some(Pipeline { prefix, .. }) => {
             let why = prefix.stopped_by.clone();
             let why = why.unwrap_or_else(|| "it has no condition".to_owned());
@@ -112,8 +128,8 @@ pub(crate) fn pipelines(
 /// Why a pipeline's states are held by workers.
 const NO_SCAN: &str = "the kernel runs `scan` only where packets are handed out";
 
-/// Why a pipeline hands nothing out in the kernel.
-const OTHERS_ACT: &str = "as many other pipelines hand packets out as the kernel has room for";
+/// Why frames go up that were handed out before.
+const ROWS_WANTED: &str = "later stages need the rows of packets that go on";
 
 /// Whether rows that leave a fragment over packets are wanted, beside groups and frames.
 fn wants_rows(plan: &Physical, fragment: &Fragment) -> bool {
@@ -141,6 +157,12 @@ fn whole_plan(plan: &Physical) -> Result<(), NotOffloaded> {
         }
     }
     Ok(())
+}
+
+/// Whether workers make groups, which the kernel may make instead.
+pub(crate) fn makes_groups(plan: &Physical) -> bool {
+    let mut nodes = plan.levels.iter().flat_map(|level| &level.fragments).flat_map(|f| &f.nodes);
+    nodes.any(|node| matches!(node.work, Work::Partial(_)))
 }
 
 /// Whether anything in a plan compares the frames that were lost with those that came.
@@ -172,42 +194,95 @@ fn prefix(pipeline: PipelineId, nodes: &[Node], may: &May<'_>) -> Pipeline {
     let mut found = Pipeline {
         prefix: Prefix { pipeline, stages: 0, counts: false, acts: false, stopped_by: None },
         steps: Vec::new(),
-        counting: None,
-        acting: None,
+        rest: Rest::Up,
         columns: Columns { interface: may.interface.map(str::to_owned), ..Columns::default() },
     };
-    for (at, node) in nodes.iter().enumerate() {
-        let goes_on = may.goes_on || at + 1 < nodes.len();
-        if let Err(why) = found.add(node, &May { goes_on, count: may.count.clone(), ..*may }) {
-            found.prefix.stopped_by = Some(why);
+    for node in nodes {
+        if let Err(why) = found.add(node, may) {
+            found.prefix.stopped_by.get_or_insert(why);
             break;
         }
         found.prefix.stages += 1;
-        if found.acting.is_some() {
-            break;
-        }
     }
-    if found.acting.is_none() {
-        found.without_scans();
+    if let Some(Work::Stage(Stage::Ends(ends))) = nodes.last().map(|node| &node.work)
+        && found.prefix.stages == nodes.len()
+        && !(may.goes_on && ends.goes_on())
+    {
+        found.rest = Rest::Done;
     }
+    found.without_last_acts();
+    found.without_last_scans();
     found
 }
 
 impl Pipeline {
+    /// What it counts.
+    pub(crate) fn counting(&self) -> Option<&Counting> {
+        match &self.rest {
+            Rest::Count(counting) => Some(counting),
+            Rest::Up | Rest::Done => None,
+        }
+    }
+
+    /// Its stages that hand frames out.
+    pub(crate) fn acting(&self) -> impl Iterator<Item = &Acting> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Act(acting, _) => Some(&**acting),
+            Step::Scan(_) | Step::Test(_) => None,
+        })
+    }
+
     /// Its `scan`s.
     pub(crate) fn scans(&self) -> impl Iterator<Item = &Scanning> {
         self.steps.iter().filter_map(|step| match step {
             Step::Scan(scanning) => Some(&**scanning),
-            Step::Test(_) => None,
+            Step::Act(..) | Step::Test(_) => None,
         })
     }
 
-    /// Stops before the first `scan`: of a pipeline that wants to see frames, states would go up
-    /// with them.
-    fn without_scans(&mut self) {
-        let Some(stage) = self.scans().next().map(|scanning| scanning.table.stage) else { return };
-        let first = self.steps.iter().position(|step| matches!(step, Step::Scan(_)));
-        self.steps.truncate(first.unwrap_or_default());
+    /// Whether all its frames go up.
+    fn wants_all(&self) -> bool {
+        matches!(self.rest, Rest::Up) && !self.steps.iter().any(Step::finishes)
+    }
+
+    /// Stops before stages that hand out only frames that go up all the same.
+    fn without_last_acts(&mut self) {
+        if !matches!(self.rest, Rest::Up) {
+            return;
+        }
+        let acts = self.prefix.acts;
+        let after = self.steps.iter().rposition(Step::finishes).map_or(0, |at| at + 1);
+        let first = self.steps.iter().enumerate().skip(after).find_map(|(at, step)| match step {
+            Step::Act(_, stage) => Some((at, *stage)),
+            Step::Scan(_) | Step::Test(_) => None,
+        });
+        if let Some((at, stage)) = first {
+            self.steps.truncate(at);
+            self.prefix.stages = stage;
+            let acts = self.acting().next().is_some();
+            self.prefix.acts = acts;
+        }
+        if acts {
+            self.prefix.stopped_by.get_or_insert_with(|| ROWS_WANTED.to_owned());
+        }
+    }
+
+    /// Stops before the first `scan` after which nothing is handed out: of a pipeline that wants to
+    /// see frames, states would go up with them.
+    fn without_last_scans(&mut self) {
+        let last = self.steps.iter().rposition(|step| matches!(step, Step::Act(..)));
+        let after = last.map_or(0, |at| at + 1);
+        let scans = |step: &Step| match step {
+            Step::Scan(scanning) => Some(scanning.table.stage),
+            Step::Act(..) | Step::Test(_) => None,
+        };
+        let first = self.steps.iter().enumerate().skip(after);
+        let Some((at, stage)) = first.filter_map(|(at, s)| Some((at, scans(s)?))).next() else {
+            return;
+        };
+        self.steps.truncate(at);
+        self.rest = Rest::Up;
+        self.prefix.counts = false;
         (self.prefix.stages, self.prefix.stopped_by) = (stage, Some(NO_SCAN.to_owned()));
     }
 
@@ -249,9 +324,18 @@ impl Pipeline {
             }
             Work::Stage(Stage::Scan(scan)) => self.add_scan(node, scan, may),
             Work::Stage(Stage::Ends(ends)) => {
-                let (acting, why) = Acting::new(ends, &self.columns, may.act, may.goes_on)?;
-                (self.acting, self.prefix.acts) = (Some(acting), true);
-                self.prefix.stopped_by = why;
+                let (acting, why) = Acting::new(ends, &self.columns, may.act)?;
+                let before = self.acting().fold(0, |all, stage| all | stage.outlets());
+                let twice = acting.outlets() & before != 0;
+                let why = why.or_else(|| twice.then(|| TWICE.to_owned()));
+                let tags: BTreeSet<_> = self.acting().flat_map(Acting::tags).collect();
+                let differ = !tags.is_empty() && acting.tags().union(&tags).count() > 1;
+                let why = why.or_else(|| differ.then(|| SAME.to_owned()));
+                self.prefix.acts = true;
+                self.steps.push(Step::Act(Box::new(acting), node.id.stage));
+                if let Some(why) = why {
+                    self.prefix.stopped_by.get_or_insert(why);
+                }
                 Ok(())
             }
             Work::Stage(stage) => {
@@ -262,7 +346,7 @@ impl Pipeline {
             Work::Partial(summarize) => {
                 let options = may.count.clone()?;
                 let (id, columns) = (node.id.pipeline, &self.columns);
-                self.counting = Some(Counting::new(id, summarize, columns, options)?);
+                self.rest = Rest::Count(Box::new(Counting::new(id, summarize, columns, options)?));
                 self.prefix.counts = true;
                 Ok(())
             }

@@ -23,7 +23,8 @@ pub enum Hook {
 /// What a program returns for frames that workers need to see whole.
 pub const WHOLE: i32 = i32::MAX;
 
-/// What a program returns for frames that the outlet of this number is to send.
+/// What a program returns for frames that the outlet of this number is to send, or all outlets of
+/// one of its [sets](Actions::sets), whose numbers follow.
 pub const fn redirect_to(outlet: usize) -> i32 {
     -1 - outlet as i32
 }
@@ -106,6 +107,8 @@ impl FrameCount {
 pub struct Actions {
     /// The outlets, in the order of their numbers.
     pub outlets: Vec<KernelOutlet>,
+    /// Interfaces that get a frame together: the numbers of their outlets.
+    pub sets: Vec<Vec<usize>>,
     /// The memory of this.
     pub memory: ActionMemory,
 }

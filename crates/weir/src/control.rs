@@ -26,7 +26,9 @@ pub(crate) fn report(stats: &Stats, patience: Duration) -> Option<Report> {
     let delivered = stats.deliveries();
     text += &delivered.as_ref().map(delivery::render).unwrap_or_default();
     let deliveries = delivered.as_ref().map(deliveries);
-    Some(Report { text, counts: Counts { deliveries, ..numbers(&counts, captures) } })
+    let kernel_hands_up = stats.hands_up();
+    let counts = Counts { deliveries, kernel_hands_up, ..numbers(&counts, captures) };
+    Some(Report { text, counts })
 }
 
 /// The counts of a ledger, of each interface, and of the packets around rows.
@@ -44,6 +46,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         kernel_unclear: ledger.kernel.unclear,
         kernel_full: ledger.kernel.full,
         kernel_acted: ledger.kernel.acted,
+        kernel_hands_up: None,
         processed: ledger.processed,
         cut: ledger.cut,
         malformed: ledger.malformed_total(),

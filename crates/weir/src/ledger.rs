@@ -70,6 +70,14 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
     out
 }
 
+/// A line that says whether the kernel runs its part of the programs.
+pub(crate) fn kernel_part(hands_up: bool) -> &'static str {
+    match hands_up {
+        true => "kernel     hands all packets up: programs have changed\n",
+        false => "kernel     runs its part of the programs\n",
+    }
+}
+
 /// Lines for what a program of the query did in the kernel, if there is one.
 fn in_kernel(kernel: &KernelCounts) -> Vec<LedgerLine> {
     let KernelCounts { filtered, counted, wanted, unclear, full, acted } = *kernel;
@@ -305,8 +313,8 @@ fn why(reason: Refusal) -> &'static str {
 }
 
 const ACTED: &str = " dropped or handed out by the query, in the kernel";
-const DOUBTFUL: &str =
-    "it went down when the kernel handed them over, so that its driver may have dropped them";
+const DOUBTFUL: &str = "it, or another output of the same packets, went down when the kernel \
+                        handed them over, so that they may have been dropped";
 const ABANDONED: &str = " on their way to a worker when a stage failed";
 const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
@@ -538,7 +546,7 @@ mod tests {
             (&|l| l.evicted = 7, "evicted    7 for want"),
             (&|l| l.unfilled = 8, "unfilled   8 windows"),
             (&|l| l.ends.withheld = 9, "withheld   9 packets that `anonymize`"),
-            (&doubtful, "doubtful   12 of those passed, at most: it went down when"),
+            (&doubtful, "doubtful   12 of those passed, at most: it, or another"),
             (&full, "refused    10 by eth1: 1 of another link type"),
         ];
         for (change, expected) in lost {

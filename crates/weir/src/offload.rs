@@ -12,6 +12,7 @@ use weir_capture::ebpf::{
     Offloaded, Program, ProgramKind, SharedMemory, can_wait_for_programs, cpu_numbers,
 };
 use weir_capture::live::{Directions, Interface, KernelPart, Offload, SocketSite, interfaces};
+use weir_capture::xdp::can_copy_frames;
 use weir_ebpf::Code;
 use weir_offload::{Hook, KernelOutlet, KernelProgram, OffloadOptions, Prefix, Refuse, compile};
 use weir_packet::source::LinkType;
@@ -127,7 +128,8 @@ impl KernelQuery {
     fn compile_to_run(&self, options: &OffloadOptions<'_>) -> Result<KernelProgram, String> {
         // Without it nobody knows when a half of a table is at rest.
         let groups = can_wait_for_programs().then_some(self.secret);
-        self.compile(&OffloadOptions { groups, ..*options })
+        let copies = options.hook == Hook::Xdp && can_copy_frames();
+        self.compile(&OffloadOptions { groups, copies, ..*options })
     }
 
     /// Makes the memory of a program, and calls `load` with the program that uses it.
@@ -317,6 +319,7 @@ fn runs(hook: Hook, prefixes: &[Prefix]) -> String {
     let parts = prefixes.iter().map(|prefix| {
         let plural = if prefix.stages == 1 { "" } else { "s" };
         let all = match prefix {
+            Prefix { acts: true, counts: true, .. } => ", hands packets out, and counts",
             Prefix { acts: true, .. } => ", and hands packets out",
             Prefix { counts: true, .. } => ", and counts",
             _ => "",

@@ -1,6 +1,7 @@
 //! What has happened so far: printed on standard error every few seconds and at SIGUSR1, and sent
 //! to clients of the control socket.
 
+use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::{delivery, ledger, records, wire};
 use std::io;
@@ -49,6 +50,22 @@ struct Asked {
     courier: OnceLock<Courier>,
     /// Counts what exporters send, where flow records come.
     records: OnceLock<RecordReport>,
+    /// What programs in the kernel make, where there are some.
+    kernel: OnceLock<Arc<KernelTables>>,
+}
+
+impl Asked {
+    /// Whether the kernel hands all packets up, where it has a part of programs that may change.
+    fn hands_up(&self) -> Option<bool> {
+        self.kernel.get().and_then(|kernel| kernel.hands_up())
+    }
+
+    /// The ledger as text, with what is known of the kernel, and of interfaces or exporters.
+    fn text(&self, ledger: &Ledger, interfaces: &[(String, Account)]) -> String {
+        let mut text = source_text(ledger, interfaces, self.records.get());
+        text += self.hands_up().map_or("", ledger::kernel_part);
+        text
+    }
 }
 
 /// The ledger as text, with what is known of interfaces or exporters.
@@ -87,7 +104,7 @@ impl Stats {
             let prints = theirs.print.swap(false, Ordering::Relaxed);
             if let Some(term) = term.filter(|_| prints) {
                 term.say(SO_FAR);
-                term.say_text(&source_text(counts, interfaces, theirs.records.get()));
+                term.say_text(&theirs.text(counts, interfaces));
                 if let Some(captures) = theirs.captures.get() {
                     term.say(ledger::captures(&captures.now()));
                 }
@@ -120,9 +137,19 @@ impl Stats {
         self.asked.records.get_or_init(|| records);
     }
 
-    /// The ledger as text, with what is known of interfaces or exporters.
+    /// From now on reports whether the kernel runs its part.
+    pub(crate) fn report_kernel(&self, kernel: Arc<KernelTables>) {
+        self.asked.kernel.get_or_init(|| kernel);
+    }
+
+    /// Whether the kernel hands all packets up, where it has a part of programs that may change.
+    pub(crate) fn hands_up(&self) -> Option<bool> {
+        self.asked.hands_up()
+    }
+
+    /// The ledger as text, with what is known of the kernel, and of interfaces or exporters.
     pub(crate) fn text(&self, counts: &RunCounts) -> String {
-        source_text(&counts.ledger, &counts.interfaces, self.asked.records.get())
+        self.asked.text(&counts.ledger, &counts.interfaces)
     }
 
     /// From now on also reports what becomes of alerts.

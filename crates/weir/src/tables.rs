@@ -24,7 +24,8 @@ use std::time::Duration;
 use weir_capture::ebpf::{SharedMemory, wait_for_programs};
 use weir_engine::counters::{Ends, Traffic};
 use weir_engine::kernel::{KernelCell, KernelFeed, KernelGroups, KernelStates};
-use weir_offload::{Actions, CellValue, Control, StateTable, Table, TableGroups};
+use weir_offload::{Actions, CellValue, Control, OutletPlace, StateTable, Table, TableGroups};
+use weir_packet::egress::{Refusal, Refused};
 use weir_plan::physical::PipelineId;
 
 /// Groups that wait for the machine level, at most: while there are more, frames go up.
@@ -84,6 +85,12 @@ impl Deeds {
         ends.dropped.merge(traffic.next().unwrap_or_default());
         for (to, traffic) in self.actions.outlets.iter().zip(traffic) {
             ends.add(&to.outlet, traffic);
+            if to.place == OutletPlace::CameBy {
+                let mut refused = Refused::default();
+                refused.frames[Refusal::CameByIt as usize] = traffic.frames;
+                refused.bytes[Refusal::CameByIt as usize] = traffic.bytes;
+                ends.refuse(&to.outlet, &refused);
+            }
         }
         for (n, to) in self.actions.outlets.iter().enumerate() {
             let count =
@@ -222,6 +229,13 @@ impl KernelTables {
     #[cfg(test)]
     fn tick(&self) {
         self.lock().tick((self.clocks)());
+    }
+
+    /// Whether all frames go up, since programs have changed; `None` where programs can't change.
+    pub(crate) fn hands_up(&self) -> Option<bool> {
+        let state = self.lock();
+        let may_change = state.programs.iter().any(|program| program.frames.may_change);
+        may_change.then_some(state.hands_up)
     }
 
     /// How late a window was ended so far, at most.

@@ -253,6 +253,7 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let mut run = Run::start(&["-e", COUNT]);
     run.send(2);
     assert!(run.counts()["captured"].is_null(), "no packets are kept");
+    assert!(run.counts()["kernel_hands_up"].is_null(), "the kernel runs no part");
     let check = |args: &[&str], part: &str| {
         let said = run.refused(args);
         assert!(said.contains(part), "{args:?}: {said}");

@@ -558,6 +558,20 @@ impl Changing {
         text(&output.stdout).to_owned()
     }
 
+    /// Whether the run reports that the kernel hands all packets up, as JSON and as text.
+    fn hands_up(&self) -> bool {
+        let counts: serde_json::Value =
+            serde_json::from_str(&self.ask(&["stats", "-o", "json"])).expect("JSON");
+        let hands_up = counts["kernel_hands_up"].as_bool().expect("the kernel has a part");
+        let said = self.ask(&["stats", "-o", "table"]);
+        let line = match hands_up {
+            true => "\nkernel     hands all packets up: programs have changed\n",
+            false => "\nkernel     runs its part of the programs\n",
+        };
+        assert!(said.contains(line), "{hands_up}: {said}");
+        hands_up
+    }
+
     /// The name of the first program that runs.
     fn first(&self) -> String {
         let list: serde_json::Value =
@@ -624,12 +638,15 @@ fn programs_come_and_go_over_a_part_in_the_kernel() {
             let mut run = Changing::start(query, &[hook, &["-j", workers]].concat());
             let first = run.first();
             run.send();
+            assert!(!run.hands_up());
             run.ask(&["add", "--name", "added", "-e", added]);
+            assert!(run.hands_up());
             run.send();
             // Nothing of the first changes by what comes with it.
             run.ask(&["replace", "added", "-e", added]);
             run.send();
             run.ask(&["remove", "added"]);
+            assert!(!run.hands_up());
             run.send();
             let (rows, said, counts) = run.end();
             let named = format!("{hook:?}, {query}, {workers} workers: {said}{rows:?}");
@@ -661,6 +678,7 @@ fn a_program_that_ends_takes_its_groups_out_of_the_kernel() {
         // The same query as at the beginning is another instance: its groups are the workers'.
         run.ask(&["replace", &first, "-e", &counts(53)]);
         run.send();
+        assert!(run.hands_up());
         run.ask(&["remove", &first]);
         run.send();
         let (rows, said, counted) = run.end();

@@ -21,13 +21,16 @@ pub struct Offloaded {
 /// What a program returns, in XDP, for frames that the host is to get.
 pub const TO_HOST: i32 = i32::MIN;
 
-/// Interfaces that a program hands frames to: it returns -1 less the number of one, or
-/// [`TO_HOST`].
+/// Interfaces that a program hands frames to: it returns -1 less the number of one or of a set of
+/// them, or [`TO_HOST`].
 pub struct KernelOutputs {
     /// How many numbers there are.
     pub count: u32,
     /// Numbers, and the interfaces that have them by their numbers in the system.
     pub interfaces: Vec<(u32, u32)>,
+    /// Numbers of interfaces that get a frame together, each set in a map of its own: its number is
+    /// `count` and its position here.
+    pub sets: Vec<Vec<u32>>,
     /// What the program and the process tell each other about them.
     pub memory: Box<dyn OutputMemory>,
 }

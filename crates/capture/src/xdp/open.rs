@@ -111,9 +111,10 @@ impl Opening<'_> {
         let outputs = offloaded.as_mut().and_then(|offloaded| offloaded.outputs.take());
         let only_generic =
             outputs.as_ref().and_then(|outputs| take_redirected(outputs, self.known).err());
-        let outputs = outputs.map(Outputs::new);
+        let mut outputs = outputs.map(Outputs::new);
         outputs.iter().for_each(|outputs| outputs.refresh(self.known));
         let (link, attach, not_native) = self.attach(&redirect, only_generic)?;
+        outputs.iter_mut().for_each(|outputs| outputs.attached(attach));
         if attach == Attach::Generic && self.options.zero_copy == Some(true) {
             return Err(XdpError::NoZeroCopy(not_native.map(|why| why.to_string())).on(name));
         }

@@ -7,7 +7,7 @@
 
 use super::link::{HEADER, Interfaces, LinkInfo, NLM_F_REQUEST, NLMSG_ERROR};
 use super::link::{attributes, messages, u16_at};
-use crate::ebpf::{KernelOutputs, Map, MapKind};
+use crate::ebpf::{Attach, KernelOutputs, Map, MapKind};
 use crate::limits::NETLINK_BUFFER;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{
@@ -37,18 +37,43 @@ const TAKES_REDIRECTED: u64 = 1 << 2;
 /// `struct genlmsghdr`.
 const GENERIC_HEADER: usize = 4;
 
-/// Makes the map by which a program names interfaces.
-pub(super) fn interface_map(outputs: &KernelOutputs) -> io::Result<Map> {
-    let map = Map::new(MapKind::Interfaces, "weir-outputs", 4, 4, outputs.count.max(1))?;
-    for (number, index) in &outputs.interfaces {
-        map.update(&number.to_ne_bytes(), &index.to_ne_bytes())?;
+/// The maps by which a program names interfaces.
+pub(super) struct OutputMaps {
+    /// By number, one interface each.
+    pub(super) single: Map,
+    /// Of each set, all its interfaces.
+    pub(super) sets: Vec<Map>,
+    /// The number of the first set.
+    pub(super) count: u32,
+}
+
+impl OutputMaps {
+    /// Makes the maps.
+    pub(super) fn new(outputs: &KernelOutputs) -> io::Result<OutputMaps> {
+        let of = |interfaces: &[(u32, u32)], entries: u32| {
+            let map = Map::new(MapKind::Interfaces, "weir-outputs", 4, 4, entries.max(1))?;
+            for (number, index) in interfaces {
+                map.update(&number.to_ne_bytes(), &index.to_ne_bytes())?;
+            }
+            io::Result::Ok(map)
+        };
+        let set = |numbers: &Vec<u32>| {
+            let those = outputs.interfaces.iter().filter(|(number, _)| numbers.contains(number));
+            let numbered: Vec<(u32, u32)> = (0..).zip(those.map(|(_, index)| *index)).collect();
+            of(&numbered, numbered.len() as u32)
+        };
+        let single = of(&outputs.interfaces, outputs.count)?;
+        let sets = outputs.sets.iter().map(set).collect::<io::Result<_>>()?;
+        Ok(OutputMaps { single, sets, count: outputs.count })
     }
-    Ok(map)
 }
 
 /// The interfaces, as they were at the last look.
 pub(super) struct Outputs {
     outputs: KernelOutputs,
+    /// Whether frames that go to several interfaces are lost to all where one is down. A driver
+    /// leaves out that one; the network stack stops there.
+    shares_losses: bool,
     /// In the order of the interfaces.
     looks: RefCell<Vec<OutputLook>>,
 }
@@ -56,26 +81,77 @@ pub(super) struct Outputs {
 impl Outputs {
     pub(super) fn new(outputs: KernelOutputs) -> Outputs {
         let looks = outputs.interfaces.iter().map(|_| OutputLook::default()).collect();
-        Outputs { outputs, looks: RefCell::new(looks) }
+        Outputs { outputs, shares_losses: false, looks: RefCell::new(looks) }
+    }
+
+    /// Says where the program is.
+    pub(super) fn attached(&mut self, attach: Attach) {
+        self.shares_losses = attach == Attach::Generic;
     }
 
     /// Tells the program which frames each interface takes now, and counts those that one may have
     /// dropped.
     pub(super) fn refresh(&self, known: &Interfaces) {
-        let memory = &self.outputs.memory;
-        let interfaces = self.outputs.interfaces.iter();
-        for (&(number, index), look) in interfaces.zip(self.looks.borrow_mut().iter_mut()) {
+        let KernelOutputs { memory, interfaces, sets, .. } = &self.outputs;
+        let look = |&(number, index): &(u32, u32)| {
             // In this order: what is handed out after the look is judged by the next one.
             let handed = memory.handed(number);
             let link = known.by_index(index).ok().flatten();
             let (longest, downs) = link.as_ref().map_or((0, 0), |on| (longest(on), on.downs));
             memory.set_longest(number, longest);
-            let doubted = look.judge(handed, longest, downs);
+            Seen { handed, longest, downs }
+        };
+        let seen: Vec<Seen> = interfaces.iter().map(look).collect();
+        let together = |a: usize, b: usize| {
+            let both = |set: &Vec<u32>| [a, b].iter().all(|at| set.contains(&interfaces[*at].0));
+            self.shares_losses && sets.iter().any(both)
+        };
+        let doubts = judge_all(&mut self.looks.borrow_mut(), &seen, together);
+        for (&(number, _), doubted) in interfaces.iter().zip(doubts) {
             if doubted != (0, 0) {
                 memory.doubt(number, doubted);
             }
         }
     }
+}
+
+/// Takes in a further look at all interfaces; frames and bytes that each may have dropped.
+/// `together`: whether frames are lost to one that went to another, too, which dropped them.
+fn judge_all(
+    looks: &mut [OutputLook],
+    seen: &[Seen],
+    together: impl Fn(usize, usize) -> bool,
+) -> Vec<(u64, u64)> {
+    let windows: Vec<_> =
+        looks.iter().zip(seen).map(|(l, now)| since(now.handed, l.judged)).collect();
+    let own: Vec<_> = looks.iter_mut().zip(seen).map(|(look, now)| look.judge(now)).collect();
+    let all = looks.iter_mut().zip(seen).enumerate();
+    let doubts = all.map(|(at, (look, now))| {
+        let others = (0..own.len()).filter(|&other| other != at && together(at, other));
+        let others = others.map(|other| own[other]).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let least = |a: (u64, u64), b: (u64, u64)| (a.0.min(b.0), a.1.min(b.1));
+        let doubted = match own[at] {
+            // Of the others, these are no more than what was handed to this one.
+            (0, 0) => least(least(others, windows[at]), since(now.handed, look.doubted)),
+            own => least(own, since(now.handed, look.doubted)),
+        };
+        look.doubted = (look.doubted.0 + doubted.0, look.doubted.1 + doubted.1);
+        doubted
+    });
+    doubts.collect()
+}
+
+/// Frames and bytes that came to those of then.
+fn since(now: (u64, u64), then: (u64, u64)) -> (u64, u64) {
+    (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1))
+}
+
+/// What a look at an interface sees: what had been handed to it, and how it is.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    handed: (u64, u64),
+    longest: u64,
+    downs: u32,
 }
 
 /// What the last look at an interface saw.
@@ -88,21 +164,20 @@ struct OutputLook {
     /// ... and those of them that certainly left, or are counted as doubtful. Others may still have
     /// been in a queue of the kernel.
     judged: (u64, u64),
+    /// All that were counted as doubtful so far.
+    doubted: (u64, u64),
 }
 
 impl OutputLook {
     /// Takes in a further look; frames and bytes that the interface may have dropped.
-    fn judge(&mut self, handed: (u64, u64), longest: u64, downs: u32) -> (u64, u64) {
+    fn judge(&mut self, now: &Seen) -> (u64, u64) {
+        let Seen { handed, longest, downs } = *now;
         let was_up = self.longest > 0;
         let is_steady = was_up && longest >= self.longest && downs == self.downs;
         let before = *self;
         let judged = if is_steady { before.handed } else { handed };
-        *self = OutputLook { longest, downs, handed, judged };
-        let since = |now: u64, then: u64| now.saturating_sub(then);
-        match is_steady {
-            true => (0, 0),
-            false => (since(handed.0, before.judged.0), since(handed.1, before.judged.1)),
-        }
+        *self = OutputLook { longest, downs, handed, judged, ..before };
+        if is_steady { (0, 0) } else { since(handed, before.judged) }
     }
 }
 
@@ -224,8 +299,10 @@ mod tests {
     #[test]
     fn what_is_handed_out_around_a_change_is_doubted_once() {
         let mut look = OutputLook::default();
-        let mut judge =
-            |frames: u64, longest, downs| look.judge((frames, 10 * frames), longest, downs);
+        let mut judge = |frames: u64, longest, downs| {
+            let now = Seen { handed: (frames, 10 * frames), longest, downs };
+            look.judge(&now)
+        };
         assert_eq!(judge(0, 1514, 1), (0, 0), "it was found up");
         assert_eq!(judge(100, 1514, 1), (0, 0));
         assert_eq!(judge(250, 9014, 1), (0, 0), "it takes longer frames");
@@ -248,7 +325,8 @@ mod tests {
             for (more, longest, downs) in looks {
                 let was_up = look.longest > 0;
                 handed += more;
-                let now = look.judge((handed, handed), longest, downs);
+                let seen = Seen { handed: (handed, handed), longest, downs };
+                let now = look.judge(&seen);
                 prop_assert_eq!(now.0, now.1);
                 prop_assert!(was_up || now.0 >= more);
                 doubted += now.0;
@@ -257,12 +335,58 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// In the network stack, frames for two interfaces get to none where one is down.
+        #[test]
+        fn what_is_lost_with_another_interface_is_doubted(
+            steps in proptest::collection::vec((0_u8..8, 0_u64..5), 0..80),
+        ) {
+            let mut looks = [OutputLook::default(); 3];
+            let mut now = [Seen { handed: (0, 0), longest: 1514, downs: 0 }; 3];
+            let (mut lost, mut doubted) = ([0; 3], [0; 3]);
+            for (step, n) in steps.into_iter().chain([(0, 0), (0, 0)]) {
+                let at = n as usize % 3;
+                let takes = |at: usize| looks[at].longest > 0;
+                match step {
+                    0 | 1 => {
+                        let doubts = judge_all(&mut looks, &now, |a, b| a < 2 && b < 2);
+                        doubted.iter_mut().zip(doubts).for_each(|(sum, more)| *sum += more.0);
+                    }
+                    2 | 3 => {
+                        now[at].downs += u32::from(now[at].longest > 0);
+                        now[at].longest = 1514 - now[at].longest;
+                    }
+                    4 if takes(at) => {
+                        now[at].handed.0 += n;
+                        lost[at] += if now[at].longest == 0 { n } else { 0 };
+                    }
+                    5..=7 if takes(0) && takes(1) => {
+                        let is_lost = now[..2].iter().any(|seen| seen.longest == 0);
+                        for at in 0..2 {
+                            now[at].handed.0 += n;
+                            lost[at] += if is_lost { n } else { 0 };
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            for at in 0..3 {
+                prop_assert!(lost[at] <= doubted[at], "{lost:?} {doubted:?}");
+                prop_assert!(doubted[at] <= now[at].handed.0, "{doubted:?} {now:?}");
+            }
+        }
+    }
+
     #[test]
     fn loopback_takes_no_frames_of_drivers() {
         let known = Interfaces::open().expect("a netlink socket needs no capability");
         let lo = known.by_name("lo").expect("an answer").expect("every namespace has it");
-        let outputs =
-            KernelOutputs { count: 1, interfaces: vec![(0, lo.index)], memory: Box::new(NoMemory) };
+        let outputs = KernelOutputs {
+            count: 1,
+            interfaces: vec![(0, lo.index)],
+            sets: Vec::new(),
+            memory: Box::new(NoMemory),
+        };
         let why = take_redirected(&outputs, &known).expect_err("it has no such driver");
         assert!(why.starts_with("lo: "), "{why}");
         let features = Features::open().and_then(|features| features.of(lo.index));

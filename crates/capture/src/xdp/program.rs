@@ -1,7 +1,7 @@
 //! The program on an interface: each frame to the socket of its queue, else on to the stack.
 
 use super::error::{Refused, refused};
-use super::outputs::interface_map;
+use super::outputs::OutputMaps;
 use crate::ebpf::{LoadError, Map, MapKind, Offloaded, Program, ProgramKind, TO_HOST};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -12,6 +12,9 @@ use weir_packet::source::SourceError;
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 const XDP_REDIRECT: i32 = 4;
+
+/// `BPF_F_BROADCAST`: redirects to all interfaces of a map (Linux 5.13).
+const BROADCAST: i32 = 1 << 3;
 
 /// Of `struct xdp_md`.
 const DATA: i16 = 0;
@@ -35,7 +38,7 @@ pub(super) struct Redirect {
     /// By queue; the last entry is that of all further queues.
     counters: Map,
     /// The interfaces that a query's program hands frames to.
-    _outputs: Option<Map>,
+    _outputs: Option<OutputMaps>,
     queues: u32,
     /// What the length on the wire of each frame is marked with, which stands before it.
     pub(super) mark: Option<u32>,
@@ -65,12 +68,12 @@ impl Redirect {
         let counters = Map::new(MapKind::PerCpuArray, "weir-queues", 4, COUNTERS, queues + 1);
         let counters = counters.map_err(&making)?;
         let outputs = offloaded.and_then(|offloaded| offloaded.outputs.as_ref());
-        let outputs = outputs.map(interface_map).transpose().map_err(&making)?;
+        let outputs = outputs.map(OutputMaps::new).transpose().map_err(&making)?;
         let load = |mark| -> Result<Program, LoadError> {
             let maps = RedirectMaps {
                 sockets: sockets.number(),
                 counters: counters.number(),
-                outputs: outputs.as_ref().map(Map::number),
+                outputs: outputs.as_ref(),
             };
             let code = code(maps, queues, offloaded, mark)
                 .map_err(|e| LoadError { source: io::Error::other(e), log: String::new() })?;
@@ -112,12 +115,27 @@ impl Redirect {
     }
 }
 
-/// The numbers of the maps of the program.
+/// Whether the kernel redirects a frame to several interfaces. Where it does not, it would drop the
+/// frame.
+pub fn can_copy_frames() -> bool {
+    // The map is empty, and a test run sends nothing.
+    let asked = || -> Option<u32> {
+        let map = Map::new(MapKind::Interfaces, "weir-outputs", 4, 4, 1).ok()?;
+        let a = &mut Assembler::new();
+        a.load_map(R1, map.number()).mov(R2, 0).mov(R3, BROADCAST);
+        a.call(Helper::REDIRECT_MAP).exit();
+        let program = Program::load(ProgramKind::Xdp, "weir-asks", &a.finish().ok()?).ok()?;
+        Some(program.test_run(&[0; 60], 1).ok()?.returned)
+    };
+    asked() == Some(XDP_REDIRECT as u32)
+}
+
+/// The maps of the program.
 #[derive(Clone, Copy)]
-struct RedirectMaps {
+struct RedirectMaps<'a> {
     sockets: i32,
     counters: i32,
-    outputs: Option<i32>,
+    outputs: Option<&'a OutputMaps>,
 }
 
 /// In C:
@@ -132,9 +150,9 @@ struct RedirectMaps {
 /// ```
 ///
 /// What is offloaded is asked before the redirection, if the queue has a socket; `0` drops the
-/// frame, and a negative number says where it goes instead: to an interface, or the host.
+/// frame, and a negative number says where it goes instead: to interfaces, or the host.
 fn code(
-    maps: RedirectMaps,
+    maps: RedirectMaps<'_>,
     queues: u32,
     offloaded: Option<&Offloaded>,
     mark: Option<u32>,
@@ -170,7 +188,12 @@ fn code(
 
 /// Asks the query how much of the frame goes up (`R7`), and drops it at 0. A frame whose queue has
 /// no socket is the host's, and goes on as it is.
-fn ask(a: &mut Assembler, (sockets, outputs): (i32, Option<i32>), query: Label, passed: Label) {
+fn ask(
+    a: &mut Assembler,
+    (sockets, outputs): (i32, Option<&OutputMaps>),
+    query: Label,
+    passed: Label,
+) {
     let (up, away) = (a.label("up"), a.label("away"));
     a.store(Size::W, R10, -4, R6);
     a.load_map(R1, sockets).mov(R2, R10).add(R2, -4).call(Helper::MAP_LOOKUP_ELEM);
@@ -184,7 +207,15 @@ fn ask(a: &mut Assembler, (sockets, outputs): (i32, Option<i32>), query: Label, 
         let to_output = a.label("to_output");
         a.bind(away).jump_if(Cond::Ne, R0, TO_HOST, to_output).mov(R0, XDP_PASS).exit();
         a.bind(to_output).mov(R2, -1).alu(Alu::Sub, R2, R0);
-        a.load_map(R1, outputs).mov(R3, XDP_DROP).call(Helper::REDIRECT_MAP).exit();
+        for (number, set) in (outputs.count as i32..).zip(&outputs.sets) {
+            let other = a.label("other_set");
+            a.jump_if(Cond::Ne, R2, number, other);
+            a.load_map(R1, set.number()).mov(R2, 0).mov(R3, BROADCAST);
+            a.call(Helper::REDIRECT_MAP).exit();
+            a.bind(other);
+        }
+        a.load_map(R1, outputs.single.number()).mov(R3, XDP_DROP);
+        a.call(Helper::REDIRECT_MAP).exit();
     }
     a.bind(up).mov(R7, R0);
 }

@@ -1,15 +1,22 @@
 //! The code that decides and does.
 
-use super::{Acting, DROP, Outcome};
+use super::{Acting, Deed, Outcome, Routes};
 use crate::emit::{Emit, TooDeep, Ways};
-use crate::frame::{Access, DEEDS, Slot, WAY, get};
+use crate::frame::{Access, CONTEXT, DROPS, HANDED, Slot, TAG, WAY, get};
 use crate::options::{KernelOutlet, OutletPlace};
-use crate::program::{ActionMemory, TO_HOST, redirect_to};
+use crate::program::ActionMemory;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 
 /// Bytes of a VLAN tag, by which a frame may be longer than an outlet says.
-const TAG: i32 = 4;
+const TAG_BYTES: i32 = 4;
+
+/// Of `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+
+/// Bytes of the addresses of an Ethernet frame, after which a tag stands.
+const ADDRESSES: i16 = 12;
 
 /// Where frames go on.
 #[derive(Clone, Copy)]
@@ -20,111 +27,190 @@ pub(crate) struct ActEnds {
     pub(crate) up: Place,
 }
 
-/// All pipelines that do something with frames.
+/// All stages that do something with frames.
 pub(crate) struct ActAll<'a> {
     pub(crate) outlets: &'a [KernelOutlet],
     pub(crate) access: Access,
     /// The memory in which deeds are counted, and its number among the maps.
     pub(crate) memory: ActionMemory,
     pub(crate) map: i32,
-    /// How many pipelines there are.
-    pub(crate) pipelines: usize,
+    /// Where frames may go; none, where there is no such stage.
+    pub(crate) routes: Option<&'a Routes>,
 }
 
 impl ActAll<'_> {
     /// Begins: nothing is done.
     pub(crate) fn begin(&self, w: &mut Writer) {
-        for number in 0..self.pipelines {
-            w.store(Size::DW, R10, deed_place(number), 0);
+        if self.routes.is_some() {
+            w.store(Size::DW, R10, HANDED, 0).store(Size::DW, R10, DROPS, 0);
+            w.store(Size::DW, R10, TAG, 0);
         }
     }
 
-    /// Decides what pipeline `number` of these does with the frame. Uses `R0` to `R5`.
+    /// Decides what a stage does with the frame, and goes on after this code where later stages see
+    /// it. Uses `R0` to `R5`.
     pub(crate) fn decide(
         &self,
         w: &mut Writer,
-        number: usize,
         acting: &Acting,
         ends: ActEnds,
     ) -> Result<(), TooDeep> {
+        let on = w.label("goes_on");
         for arm in &acting.arms {
             let (takes, other) = (w.label("arm"), w.label("next_arm"));
             let ways = Ways { yes: takes, no: other, absent: other };
             Emit::new(w, self.access).condition(&arm.when, ways)?;
             w.bind(takes);
-            self.outcome(w, number, &arm.outcome, ends)?;
+            self.outcome(w, &arm.outcome, on, ends)?;
             w.bind(other);
         }
-        self.outcome(w, number, &acting.rest, ends)
+        self.outcome(w, &acting.rest, on, ends)?;
+        w.bind(on);
+        Ok(())
     }
 
     fn outcome(
         &self,
         w: &mut Writer,
-        number: usize,
         outcome: &Outcome,
+        on: Place,
         ends: ActEnds,
     ) -> Result<(), TooDeep> {
         match outcome {
             Outcome::Up => w.jump(ends.up),
-            Outcome::Nothing => w.jump(ends.next),
-            Outcome::Deed(deed) => {
-                self.fits(w, *deed, ends.up);
-                w.store(Size::DW, R10, deed_place(number), *deed);
-                w.jump(ends.next);
-            }
-            Outcome::Steer(key, outputs) => {
-                Emit::new(w, self.access).steer(key, outputs)?;
-                w.store(Size::DW, R10, deed_place(number), R0);
-                for &(_, deed) in outputs {
-                    let other = w.label("another_output");
-                    w.jump_if(Cond::Ne, R0, deed, other);
-                    self.fits(w, deed, ends.up);
-                    w.jump(ends.next);
-                    w.bind(other);
+            Outcome::Deeds { deeds, goes_on } => {
+                for deed in deeds {
+                    self.deed(w, deed, ends.up)?;
                 }
-                w.jump(ends.up);
+                w.jump(if *goes_on { on } else { ends.next });
             }
         }
         Ok(())
     }
 
-    /// Goes on at `up` where the outlet of a deed does not take the frame. Uses `R1` and `R2`.
-    fn fits(&self, w: &mut Writer, deed: i32, up: Place) {
-        let Some(n) = usize::try_from(deed - DROP - 1).ok() else { return };
-        if !matches!(self.outlets[n].place, OutletPlace::Interface) {
+    /// Notes that this is done with the frame.
+    fn deed(&self, w: &mut Writer, deed: &Deed, up: Place) -> Result<(), TooDeep> {
+        match deed {
+            Deed::Drop => {
+                w.load(Size::DW, R1, R10, DROPS).alu(Alu::Add, R1, 1);
+                w.store(Size::DW, R10, DROPS, R1);
+            }
+            Deed::Send(outlet, tag) => self.hand(w, (*outlet, *tag), up),
+            Deed::Steer(key, outputs, tag) => {
+                let numbers = outputs.iter().map(|(word, n)| (*word, *n as i32));
+                Emit::new(w, self.access).steer(key, &numbers.collect::<Vec<_>>())?;
+                let steered = w.label("steered");
+                for (_, outlet) in outputs {
+                    let other = w.label("another_output");
+                    w.jump_if(Cond::Ne, R0, *outlet as i32, other);
+                    self.hand(w, (*outlet, *tag), up);
+                    w.jump(steered);
+                    w.bind(other);
+                }
+                w.jump(up);
+                w.bind(steered);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that an outlet gets the frame. Goes on at `up` where it gets the frame already, or
+    /// does not take it, or another outlet gets it with another tag. Uses `R1` and `R2`.
+    fn hand(&self, w: &mut Writer, (outlet, tag): (usize, Option<u16>), up: Place) {
+        self.fits(w, (outlet, tag.is_some()), up);
+        if self.routes.is_some_and(|routes| routes.tags) {
+            let (first, tagged) = (w.label("first_outlet"), w.label("tag"));
+            let tag = tag.map_or(0, |id| i64::from(tag_word(id)));
+            w.load(Size::DW, R1, R10, HANDED).constant(R2, tag);
+            w.jump_if(Cond::Eq, R1, 0, first);
+            w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Ne, R1, R2, up);
+            w.jump(tagged);
+            w.bind(first);
+            w.store(Size::DW, R10, TAG, R2);
+            w.bind(tagged);
+        }
+        w.load(Size::DW, R1, R10, HANDED).constant(R2, (1_u64 << outlet).cast_signed());
+        w.jump_if(Cond::Set, R1, R2, up).alu(Alu::Or, R1, R2);
+        w.store(Size::DW, R10, HANDED, R1);
+    }
+
+    /// Goes on at `up` where an outlet does not take the frame, which may get a tag. Uses `R1` and
+    /// `R2`.
+    fn fits(&self, w: &mut Writer, (outlet, is_tagged): (usize, bool), up: Place) {
+        if !matches!(self.outlets[outlet].place, OutletPlace::Interface) {
             return;
         }
-        let offset = self.memory.longest(n) as u32 * 8;
+        let offset = self.memory.longest(outlet) as u32 * 8;
         w.push(EbpfInstruction::LoadMapValue { dst: R1, fd: self.map, offset });
         w.load(Size::DW, R1, R1, 0);
         let fits = w.label("fits");
         get(w, R2, Slot::Len);
-        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG).jump_if(Cond::Gt, R2, R1, up);
+        if is_tagged {
+            // The tag goes besides, and one more counts.
+            w.jump_if(Cond::Gt, R2, R1, up);
+            return;
+        }
+        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG_BYTES).jump_if(
+            Cond::Gt,
+            R2,
+            R1,
+            up,
+        );
         get(w, R2, Slot::Tags);
         w.jump_if(Cond::Eq, R2, 0, up);
         w.bind(fits);
     }
 
-    /// Finds the one way that the frame goes, and leaves its deed on the stack: 0 where there is
-    /// none. Goes on at `several` where there are several. Uses `R0` and `R1`.
-    pub(crate) fn one_way(&self, w: &mut Writer, several: Place) {
-        w.store(Size::DW, R10, WAY, 0);
-        for number in 0..self.pipelines {
-            let next = w.label("no_way");
-            w.load(Size::DW, R0, R10, deed_place(number)).jump_if(Cond::Le, R0, DROP, next);
-            w.load(Size::DW, R1, R10, WAY).jump_if(Cond::Ne, R1, 0, several);
-            w.store(Size::DW, R10, WAY, R0);
-            w.bind(next);
+    /// Finds the route to all outlets that get the frame, and leaves on the stack what the program
+    /// returns. Goes on at `none` where there is no such route. Uses `R1` and `R2`.
+    pub(crate) fn find_route(&self, w: &mut Writer, none: Place) {
+        let Some(routes) = self.routes else { return };
+        let found = w.label("route");
+        w.load(Size::DW, R1, R10, HANDED).constant(R2, routes.sends.cast_signed());
+        w.alu(Alu::And, R1, R2);
+        for (outlets, way) in routes.all() {
+            let other = w.label("another_route");
+            w.constant(R2, outlets.cast_signed()).jump_if(Cond::Ne, R1, R2, other);
+            w.store(Size::DW, R10, WAY, way);
+            w.jump(found);
+            w.bind(other);
         }
+        w.jump(none);
+        w.bind(found);
+    }
+
+    /// Puts the tag on a frame that is sent. Goes on at `up` where there is no room for it. Uses
+    /// `R0` to `R5`.
+    pub(crate) fn put_tag(&self, w: &mut Writer, up: Place) {
+        if !self.routes.is_some_and(|routes| routes.tags) {
+            return;
+        }
+        let (tagged, changed) = (w.label("tagged"), w.label("addresses"));
+        w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, tagged);
+        w.load(Size::DW, R1, R10, WAY).jump_if(Cond::Eq, R1, 0, tagged);
+        w.mov(R1, CONTEXT).mov(R2, -TAG_BYTES).call(Helper::XDP_ADJUST_HEAD);
+        w.jump_if(Cond::Ne, R0, 0, up);
+        w.load(Size::W, R1, CONTEXT, DATA).load(Size::W, R2, CONTEXT, DATA_END);
+        w.mov(R3, R1).alu(Alu::Add, R3, i32::from(ADDRESSES) + TAG_BYTES);
+        w.jump_if(Cond::Le, R3, R2, changed);
+        // Only the verifier believes that it gets here: a frame has an Ethernet header.
+        w.mov(R0, 0);
+        w.exit();
+        w.bind(changed);
+        for (size, at) in [(Size::W, 0), (Size::W, 4), (Size::W, 8)] {
+            w.load(size, R3, R1, at + TAG_BYTES as i16).store(size, R1, at, R3);
+        }
+        w.load(Size::DW, R3, R10, TAG).store(Size::W, R1, ADDRESSES, R3);
+        w.jump(tagged);
+        w.bind(tagged);
     }
 
     /// Counts the deeds, and goes on at `none` where there are none. Uses `R0` to `R5`.
     pub(crate) fn count(&self, w: &mut Writer, cpus: u32, none: Place) {
+        let Some(routes) = self.routes else { return w.jump(none) };
         let (some, counted) = (w.label("some_deed"), w.label("deeds_counted"));
-        for number in 0..self.pipelines {
-            w.load(Size::DW, R0, R10, deed_place(number)).jump_if(Cond::Ne, R0, 0, some);
-        }
+        w.load(Size::DW, R0, R10, HANDED).jump_if(Cond::Ne, R0, 0, some);
+        w.load(Size::DW, R0, R10, DROPS).jump_if(Cond::Ne, R0, 0, some);
         w.jump(none);
         w.bind(some);
         w.call(Helper::GET_SMP_PROCESSOR_ID);
@@ -134,40 +220,43 @@ impl ActAll<'_> {
         w.push(EbpfInstruction::LoadMapValue { dst: R5, fd: self.map, offset });
         w.alu(Alu::Add, R5, R0);
         get(w, R2, Slot::Len);
-        for number in 0..self.pipelines {
-            let next = w.label("next_deed");
-            w.load(Size::DW, R1, R10, deed_place(number)).jump_if(Cond::Eq, R1, 0, next);
-            w.alu(Alu::Sub, R1, 1);
-            w.jump_if(Cond::Gt, R1, self.outlets.len() as i32, next);
-            w.alu(Alu::Mul, R1, 16).mov(R3, R5).alu(Alu::Add, R3, R1);
-            w.load(Size::DW, R4, R3, 0).alu(Alu::Add, R4, 1).store(Size::DW, R3, 0, R4);
-            w.load(Size::DW, R4, R3, 8).alu(Alu::Add, R4, R2).store(Size::DW, R3, 8, R4);
+        let undropped = w.label("undropped");
+        w.load(Size::DW, R1, R10, DROPS).jump_if(Cond::Eq, R1, 0, undropped);
+        w.load(Size::DW, R4, R5, 0).alu(Alu::Add, R4, R1).store(Size::DW, R5, 0, R4);
+        w.alu(Alu::Mul, R1, R2);
+        w.load(Size::DW, R4, R5, 8).alu(Alu::Add, R4, R1).store(Size::DW, R5, 8, R4);
+        w.bind(undropped);
+        if routes.tags {
+            let untagged = w.label("untagged");
+            w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, untagged);
+            w.alu(Alu::Add, R2, TAG_BYTES);
+            w.bind(untagged);
+        }
+        for outlet in routes.handed_to() {
+            let (gets, next) = (w.label("gets"), w.label("next_outlet"));
+            w.load(Size::DW, R1, R10, HANDED).constant(R3, (1_u64 << outlet).cast_signed());
+            w.jump_if(Cond::Set, R1, R3, gets);
+            w.jump(next);
+            w.bind(gets);
+            let at = 16 * (1 + outlet as i16);
+            w.load(Size::DW, R4, R5, at).alu(Alu::Add, R4, 1).store(Size::DW, R5, at, R4);
+            let at = at + 8;
+            w.load(Size::DW, R4, R5, at).alu(Alu::Add, R4, R2).store(Size::DW, R5, at, R4);
             w.bind(next);
         }
         w.jump(counted);
         w.bind(counted);
     }
 
-    /// Returns where the frame goes. Uses `R0` and `R1`.
+    /// Returns where the frame goes. Uses `R0`.
     pub(crate) fn return_way(&self, w: &mut Writer) {
-        w.load(Size::DW, R1, R10, WAY);
-        for (n, outlet) in self.outlets.iter().enumerate() {
-            let way = match outlet.place {
-                OutletPlace::Interface => redirect_to(n),
-                OutletPlace::Host => TO_HOST,
-                OutletPlace::Nowhere | OutletPlace::UserSpace(_) => continue,
-            };
-            let other = w.label("another_way");
-            w.jump_if(Cond::Ne, R1, super::deed_of(n), other).mov(R0, way);
-            w.exit();
-            w.bind(other);
-        }
-        w.mov(R0, 0);
+        w.load(Size::DW, R0, R10, WAY);
         w.exit();
     }
 }
 
-/// Where the deed of a pipeline is on the stack.
-fn deed_place(number: usize) -> i16 {
-    DEEDS - 8 * number as i16
+/// A tag as it stands in a frame, in the order of this machine's bytes.
+fn tag_word(id: u16) -> u32 {
+    let [high, low] = id.to_be_bytes();
+    u32::from_ne_bytes([0x81, 0x00, high, low])
 }

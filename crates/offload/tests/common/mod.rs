@@ -270,22 +270,31 @@ fn numbers(pipeline: &mut weir_plan::Pipeline) {
     pipeline.printed = true;
 }
 
-/// The outlets that a program hands each frame to, in order.
-pub(crate) fn handed_out(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<Outlet>> {
-    handed_out_at(text, &timed(frames))
+/// The outlets that a program hands each frame to, in order, and the frames as they leave.
+pub(crate) fn sent(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<(Outlet, Vec<u8>)>> {
+    sent_at(text, &timed(frames))
 }
 
 /// The same of frames with these times, which rise.
-pub(crate) fn handed_out_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<Outlet>> {
+fn sent_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<(Outlet, Vec<u8>)>> {
     let mut source = Frames::new(LinkType::ETHERNET, frames);
     let answer = naive::run(&program_of(text), &Functions::default(), &mut source, &TIME);
     let mut outlets = vec![Vec::new(); frames.len()];
     for out in answer.frames {
         let number = frames.binary_search_by_key(&out.ts, |frame| frame.0).expect("a frame's time");
-        assert_eq!(out.bytes, frames[number].1, "frames leave as they came");
-        outlets[number].push(out.outlet);
+        outlets[number].push((out.outlet, out.bytes));
     }
     outlets
+}
+
+/// The outlets that a program hands each frame to, in order, as it came.
+pub(crate) fn handed_out_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<Outlet>> {
+    let mut all = Vec::new();
+    for (sent, (_, frame)) in sent_at(text, frames).into_iter().zip(frames) {
+        assert!(sent.iter().all(|(_, bytes)| bytes == frame), "frames leave as they came");
+        all.push(sent.into_iter().map(|(outlet, _)| outlet).collect());
+    }
+    all
 }
 
 /// Nanoseconds from one frame to the next.

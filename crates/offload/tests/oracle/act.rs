@@ -1,11 +1,15 @@
 //! Packet functions: where programs send frames, against where the engine hands them out.
 
 use super::choices::Choices;
-use super::common::{self, acting_kernel, crafted, fixtures, handed_out, plan_of};
+use super::common::{self, acting_kernel, crafted, fixtures, plan_of, sent};
 use super::random::condition;
 use proptest::test_runner::{Config, TestRunner};
-use weir_offload::{FrameCount, Hook, KernelOutlet, OffloadOptions, OutletPlace, compile};
-use weir_offload::{TO_HOST, redirect_to};
+use weir_offload::OutletPlace::{Host, Interface};
+use weir_offload::limits::SETS_MAX;
+use weir_offload::{
+    FrameCount, Hook, KernelOutlet, KernelProgram, OffloadOptions, OutletPlace, TO_HOST, compile,
+    redirect_to,
+};
 use weir_packet::egress::Outlet;
 
 /// The outlets of the functions below; packets that pass are only counted.
@@ -19,7 +23,23 @@ pub(super) fn outlets() -> Vec<KernelOutlet> {
         named("eth3", OutletPlace::Interface),
         named("out.pcap", file),
         named("host:", OutletPlace::Host),
+        named("eth0", OutletPlace::CameBy),
     ]
+}
+
+/// What a program returns of a frame that goes to the outlets of these numbers.
+fn way(program: &KernelProgram, outlets: &[KernelOutlet], mut to: Vec<usize>) -> i32 {
+    to.sort_unstable();
+    match to[..] {
+        [] => 0,
+        [n] if outlets[n].place == Host => TO_HOST,
+        [n] => redirect_to(n),
+        _ => {
+            let actions = program.actions.as_ref().expect("it hands packets out");
+            let set = actions.sets.iter().position(|set| *set == to).expect("a set of outlets");
+            redirect_to(outlets.len() + set)
+        }
+    }
 }
 
 /// How many frames the kernel finished, and how many went up.
@@ -29,6 +49,8 @@ struct Finished {
     sent: u64,
     filtered: u64,
     up: u64,
+    /// Of those that were sent.
+    tagged: u64,
 }
 
 /// Compares where a program sends frames with where the engine does.
@@ -38,34 +60,35 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
     (0..outlets.len()).for_each(|n| kernel.set_longest(n, u64::MAX));
     // The model does not say which frames it dropped, but where it sent others.
     let gone = Outlet::Named("gone".to_owned());
-    let want = handed_out(&text.replace("drop", "forward \"gone\""), frames);
+    let want = sent(&text.replace("drop", "forward \"gone\""), frames);
     let mut deeds = vec![(0, 0); outlets.len() + 1];
     for (frame, want) in frames.iter().zip(want) {
         let Some((count, run)) = kernel.run(frame) else { continue };
         let shown = || format!("{text}: {frame:02x?}, to {want:?}\n{}", kernel.program.code);
-        assert_eq!(run.data, *frame, "{}", shown());
         let returned = run.returned.cast_signed();
+        assert!(count == FrameCount::Acted || run.data == *frame, "{}", shown());
         match count {
             FrameCount::Filtered => {
                 assert!(want.is_empty() && returned == 0, "filtered: {}", shown());
                 finished.filtered += 1;
             }
             FrameCount::Acted => {
-                let mut way = 0;
-                for to in &want {
+                let (mut sends, mut leaves) = (Vec::new(), frame);
+                for (to, bytes) in &want {
                     let n = outlets.iter().position(|known| known.outlet == *to);
                     let deed = &mut deeds[n.map_or(0, |n| n + 1)];
-                    *deed = (deed.0 + 1, deed.1 + frame.len() as u64);
-                    way = match n {
-                        None => way,
-                        Some(n) if outlets[n].place == OutletPlace::Nowhere => way,
-                        Some(n) if outlets[n].place == OutletPlace::Host => TO_HOST,
-                        Some(n) => redirect_to(n),
-                    };
+                    *deed = (deed.0 + 1, deed.1 + bytes.len() as u64);
                     assert!(*to == gone || n.is_some());
+                    let kernel_sends = |n: &usize| matches!(outlets[*n].place, Interface | Host);
+                    if let Some(n) = n.filter(kernel_sends) {
+                        sends.push(n);
+                        leaves = bytes;
+                    }
                 }
+                assert!(run.data == *leaves, "{:02x?}: {}", run.data, shown());
+                finished.tagged += u64::from(leaves != frame);
+                let way = way(&kernel.program, &outlets, sends);
                 assert!(!want.is_empty() && returned == way, "returned {returned}: {}", shown());
-                assert!(want.iter().filter(|to| **to != gone).count() <= 1, "{}", shown());
                 *(if way == 0 { &mut finished.dropped } else { &mut finished.sent }) += 1;
             }
             FrameCount::Wanted | FrameCount::Unclear | FrameCount::Full => {
@@ -79,8 +102,22 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
 }
 
 /// Functions, and whether the kernel decides all that they do with packets that it can read.
-const FUNCTIONS: [(&str, bool); 18] = [
+const FUNCTIONS: [(&str, bool); 34] = [
     ("packets | drop", true),
+    ("packets | tag 1 | forward \"eth1\"", true),
+    ("packets | where ip | tag 4094 | broadcast to (\"eth1\", \"eth0\", \"eth2\")", true),
+    ("packets | tag 7 | steer by conn to (\"eth1\", \"eth2\", \"eth0\")", true),
+    (
+        "packets | branch when tcp -> mirror \"eth3\" | tag 9 | pass \
+         when arp -> tag 5 | pass else -> tag 9 | forward \"eth2\"",
+        false,
+    ),
+    (
+        "packets | branch when tcp -> tag 100 | forward \"eth1\" else -> forward \"eth2\"
+      packets | where ip | tag 100 | forward \"eth3\"
+      packets | where arp | drop",
+        false,
+    ),
     ("packets | where tcp | pass", true),
     ("packets | where udp and dport == 53 | forward \"eth1\"", true),
     (
@@ -116,6 +153,35 @@ const FUNCTIONS: [(&str, bool); 18] = [
         "packets | branch when tcp.syn -> mirror \"eth2\" | pass \
          when tcp -> mirror \"eth1\" | pass \
       else -> drop",
+        true,
+    ),
+    ("packets | broadcast to (\"eth1\", \"eth2\", \"eth3\")", true),
+    ("packets | where ip | broadcast to (\"eth0\", \"eth2\", \"eth1\")", true),
+    ("packets | forward \"eth0\"", true),
+    ("packets | mirror \"eth1\" | where tcp | mirror \"eth2\" | forward \"eth3\"", true),
+    ("packets | mirror \"eth3\" | steer by conn to (\"eth1\", \"eth2\", \"eth0\")", true),
+    (
+        "packets | branch when tcp -> mirror \"eth2\" | next when arp -> drop | next \
+         | branch when len > 100 -> forward \"eth1\" else -> drop",
+        true,
+    ),
+    ("packets | mirror \"eth2\" | summarize n = count() by ip.proto", true),
+    (
+        "packets | where tcp or arp | mirror \"eth1\" | pass
+      packets | where udp or tcp.syn | forward \"eth2\"
+      packets | where tcp.ack | forward \"eth3\"
+      packets | where len > 80 | drop
+      packets | where len > 90 | drop",
+        true,
+    ),
+    (
+        "packets | branch when tcp -> mirror \"eth1\" | forward \"host:\" \
+      else -> forward \"host:\"",
+        false,
+    ),
+    ("packets | branch when tcp -> mirror \"eth1\" | forward \"eth1\" else -> drop", false),
+    (
+        "packets | mirror \"eth1\" | branch when arp -> forward \"eth1\" else -> forward \"eth2\"",
         false,
     ),
     (
@@ -156,7 +222,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     if !common::may("random_functions_send_frames_where_the_engine_does") {
         return;
     }
-    let config = Config { failure_persistence: None, ..Config::with_cases(24) };
+    let config = Config { failure_persistence: None, ..Config::with_cases(100) };
     let frames: Vec<Vec<u8>> =
         crafted().into_iter().step_by(11).chain(fixtures().into_iter().step_by(3)).collect();
     let finished = std::cell::RefCell::new(Finished::default());
@@ -164,7 +230,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     let result = TestRunner::new(config).run(&tape, |tape| {
         let mut c = Choices::new(tape);
         let mut arms = String::new();
-        const ENDS: [&str; 7] = [
+        const ENDS: [&str; 16] = [
             "pass",
             "drop",
             "forward \"eth1\"",
@@ -172,11 +238,32 @@ fn random_functions_send_frames_where_the_engine_does() {
             "steer by hosts to (\"eth1\", \"eth2\")",
             "steer by conn, len to (\"eth3\", \"eth2\", \"eth1\")",
             "next",
+            "broadcast to (\"eth1\", \"eth2\")",
+            "broadcast to (\"eth3\", \"eth0\", \"eth2\")",
+            "mirror \"eth2\" | pass",
+            "mirror \"eth1\" | mirror \"eth3\" | next",
+            "mirror \"eth1\" | steer by len to (\"eth1\", \"eth2\", \"eth0\")",
+            "drop | next",
+            "tag 77 | forward \"eth1\"",
+            "mirror \"eth3\" | tag 5 | steer by len to (\"eth1\", \"eth2\", \"eth0\")",
+            "tag 77 | broadcast to (\"eth3\", \"eth2\")",
+        ];
+        const MIRRORS: [&str; 5] = [
+            "",
+            "",
+            "| mirror \"eth3\"",
+            "| mirror \"host:\"",
+            "| branch when ip -> tag 77 | mirror \"eth1\" | next",
         ];
         for _ in 0..1 + c.below(3) {
             arms += &format!("when {} -> {} ", condition(&mut c, 2), c.pick(&ENDS));
         }
-        let text = format!("packets | branch {arms} else -> {}", c.pick(&ENDS));
+        let (first, rest) = (c.pick(&MIRRORS), c.pick(&ENDS));
+        // Stages may follow where rows go on.
+        let goes_on = arms.contains("next") || rest.contains("next");
+        let last = c.pick(&["", "| where tcp | pass", "| drop"]);
+        let last = if goes_on { last } else { "" };
+        let text = format!("packets {first} | branch {arms} else -> {rest} {last}");
         let runs = common::try_plan(&text).map(|_| acting_kernel(&text, &outlets()));
         if let Some(Ok(_)) = runs {
             check(&text, &frames, &mut finished.borrow_mut());
@@ -189,6 +276,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     let finished = finished.into_inner();
     eprintln!("{finished:?}");
     assert!(finished.dropped > 500 && finished.sent > 500, "{finished:?}");
+    assert!(finished.tagged > 100, "{finished:?}");
 }
 
 /// An outlet takes frames up to the length that the process says, and none while it is away.
@@ -253,6 +341,120 @@ fn the_interface_decides_before_the_run() {
     }
 }
 
+/// A tag goes besides what an outlet says, and another one counts.
+#[test]
+fn a_tagged_frame_that_an_interface_does_not_take_goes_up_untagged() {
+    let test = "a_tagged_frame_that_an_interface_does_not_take_goes_up_untagged";
+    if !common::may(test) {
+        return;
+    }
+    let text = "packets | tag 7 | forward \"eth2\"";
+    let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    kernel.set_longest(2, 1514);
+    let run = |frame: &[u8]| kernel.run(frame).expect("it runs");
+    for kind in [0x88_u8, 0x81] {
+        let frame = |len: usize| {
+            let mut frame = vec![0x88; len];
+            (frame[12], frame[13]) = (kind, if kind == 0x81 { 0 } else { 0x88 });
+            frame
+        };
+        let (count, all) = run(&frame(1514));
+        assert_eq!((count, all.data.len()), (FrameCount::Acted, 1518), "{kind}");
+        assert_eq!(all.data[12..16], [0x81, 0, 0, 7], "{kind}");
+        let (count, up) = run(&frame(1515));
+        assert!(count == FrameCount::Wanted && up.data == frame(1515), "{kind}");
+    }
+    assert_eq!(kernel.deeds()[3], (2, 2 * 1518));
+    // Two outlets that get a frame with and without a tag: workers make the second one.
+    let text = "packets | mirror \"eth1\" | tag 7 | forward \"eth2\"";
+    let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    [0, 2].iter().for_each(|n| kernel.set_longest(*n, 1514));
+    assert_eq!(kernel.decide(&[0x88; 60]).expect("it runs").0, FrameCount::Wanted);
+    // Workers have the frames of groups that find no room as they came.
+    let text = "packets | where tcp | tag 7 | forward \"eth2\"
+                packets | summarize n = count() by ip.src";
+    let kernel = acting_kernel(text, &outlets());
+    let why = match kernel {
+        Ok(kernel) => kernel.program.prefixes[0].stopped_by.clone().unwrap_or_default(),
+        Err(why) => why.to_string(),
+    };
+    assert!(why.contains("no tag on packets where it counts some"), "{why}");
+}
+
+/// Where one of several outputs does not take a frame, it goes up, and no output has it yet.
+#[test]
+fn a_copy_that_one_interface_does_not_take_goes_up() {
+    if !common::may("a_copy_that_one_interface_does_not_take_goes_up") {
+        return;
+    }
+    for text in [
+        "packets | broadcast to (\"eth1\", \"eth2\", \"eth3\", \"eth0\")",
+        "packets | mirror \"eth2\" | mirror \"eth0\" | broadcast to (\"eth1\", \"eth3\")",
+        "packets | mirror \"eth2\" | pass
+         packets | mirror \"eth1\" | drop
+         packets | steer by len to (\"eth3\")",
+    ] {
+        let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let all = [0, 2, 3];
+        let longest = [1514, 100, 60];
+        for away in all {
+            all.iter().for_each(|n| kernel.set_longest(*n, if *n == away { 0 } else { 1514 }));
+            let decided = kernel.decide(&[0x88; 60]).expect("it runs").0;
+            assert_eq!(decided, FrameCount::Wanted, "{text}, {away}");
+        }
+        all.iter().zip(longest).for_each(|(n, longest)| kernel.set_longest(*n, longest));
+        let decide = |len: usize| kernel.decide(&vec![0x88; len]).expect("it runs");
+        assert_eq!(decide(61).0, FrameCount::Wanted, "{text}");
+        let way = way(&kernel.program, &outlets(), all.to_vec());
+        assert_eq!(decide(60), (FrameCount::Acted, way.cast_unsigned()), "{text}");
+        let deeds = kernel.deeds();
+        assert!(all.iter().all(|n| deeds[n + 1] == (1, 60)), "{text}: {deeds:?}");
+    }
+}
+
+/// Before Linux 5.13 the kernel copies nothing, and there is room for so many sets of outputs.
+#[test]
+fn copies_that_the_kernel_cannot_make_are_made_by_workers() {
+    if !common::may("copies_that_the_kernel_cannot_make_are_made_by_workers") {
+        return;
+    }
+    let outlets = outlets();
+    let all = OffloadOptions { outlets: Ok(&outlets), ..OffloadOptions::new(Hook::Xdp, 2) };
+    let old = OffloadOptions { copies: false, ..all };
+    let text = "packets | branch when tcp -> broadcast to (\"eth1\", \"eth2\") else -> drop";
+    let program = compile(&plan_of(text), &old).expect("it drops some");
+    let why = program.prefixes[0].stopped_by.clone().unwrap_or_default();
+    assert!(why.contains("before Linux 5.13"), "{why}");
+    assert_eq!(program.actions.map(|actions| actions.sets), Some(Vec::new()));
+    // Any of seven outputs may get a frame, with any others: that is 120 sets.
+    let named = |n| Outlet::Named(format!("eth{n}"));
+    let outlets: Vec<KernelOutlet> =
+        (0..7).map(|n| KernelOutlet { outlet: named(n), place: Interface }).collect();
+    let send = |n| format!("packets | where len & {} != 0 | forward \"eth{n}\"\n", 1 << n);
+    let text: String = (0..7).map(send).collect();
+    let kernel = acting_kernel(&text, &outlets).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let sets = &kernel.program.actions.as_ref().expect("it hands packets out").sets;
+    assert_eq!(sets.len(), SETS_MAX);
+    let why = kernel.program.prefixes[0].stopped_by.clone().unwrap_or_default();
+    assert!(why.contains("more sets of outputs"), "{why}");
+    (0..7).for_each(|n| kernel.set_longest(n, 1514));
+    let (mut acted, mut up) = (0, 0);
+    for len in 128..256_usize {
+        let to: Vec<usize> = (0..7).filter(|bit| len >> bit & 1 != 0).collect();
+        let (count, returned) = kernel.decide(&vec![0x88; len]).expect("it runs");
+        if to.len() < 2 || sets.contains(&to) {
+            let expected = if to.is_empty() { FrameCount::Filtered } else { FrameCount::Acted };
+            let way = way(&kernel.program, &outlets, to);
+            assert_eq!((count, returned.cast_signed()), (expected, way), "{len}");
+            acted += 1;
+        } else {
+            assert_eq!(count, FrameCount::Wanted, "{len}");
+            up += 1;
+        }
+    }
+    assert_eq!((acted, up), (8 + SETS_MAX, 120 - SETS_MAX));
+}
+
 #[test]
 fn what_is_not_handed_out_says_why() {
     let outlets = outlets();
@@ -267,11 +469,20 @@ fn what_is_not_handed_out_says_why() {
         ("packets | where tcp | forward \"out.pcap\"", "files are written in user space"),
         ("packets | where tcp | forward \"eth9\"", "does not know where \"eth9\" is"),
         ("packets | where tcp | trim 60 | pass", "the kernel does not run `trim`"),
-        ("packets | where tcp | tag 7 | pass", "the kernel does not run `tag`"),
-        ("packets | where tcp | mirror \"eth1\" | pass", "later stages need the rows"),
+        ("packets | where tcp | tag 7 | trim 60 | pass", "the kernel does not run `trim`"),
+        ("packets | where tcp | tag 7 | tag 8 | pass", "puts one tag on a packet"),
+        ("packets | where tcp | tag 7 | drop", "no tag on what it drops"),
+        ("packets | where tcp | mirror \"eth1\" | tag 7 | forward \"eth2\"", "the same packet"),
         (
-            "packets | where tcp | broadcast to (\"eth1\", \"eth2\")",
-            "sends a packet to one output only",
+            "packets | branch when tcp -> mirror \"eth1\" | tag 7 | pass else -> pass",
+            "the same packet",
+        ),
+        ("packets | where tcp | tag 7 | forward \"host:\"", "no tag on what the host gets"),
+        ("packets | where tcp | mirror \"eth1\" | project len", "later stages need the rows"),
+        ("packets | where tcp | mirror \"eth1\" | forward \"eth1\"", "to an output once"),
+        (
+            "packets | branch when tcp -> mirror \"eth1\" | forward \"host:\" else -> drop",
+            "either to the host or to interfaces",
         ),
         (
             "packets | branch when tcp -> drop | next else -> pass | project len",

@@ -18,7 +18,7 @@ pub struct Prefix {
     pub stages: usize,
     /// Whether the last of them aggregates in kernel maps, so that its frames need not go up.
     pub counts: bool,
-    /// Whether the last of them hands packets out there, or drops them.
+    /// Whether some of them hand packets out there, or drop them.
     pub acts: bool,
     /// Why the kernel does not run the next stage: one clause. `None`: it runs all that
     /// workers would.
@@ -34,6 +34,9 @@ impl Prefix {
                 format!("packets are handed out in the kernel, where they can be: {why}")
             }
             (Some(why), _) => format!("workers go on from here: {why}"),
+            (None, _) if self.acts && self.counts => {
+                "packets are handed out in the kernel, and its groups take them in".to_owned()
+            }
             (None, _) if self.acts => "packets are handed out in the kernel".to_owned(),
             (None, _) if self.counts => "groups in the kernel take whole frames in".to_owned(),
             (None, _) => "workers have nothing to filter beyond this".to_owned(),

@@ -39,9 +39,7 @@ impl QueryOutlets {
             known.iter().find(|on| on.name == interface)
         };
         let places = self.places(|name| match found(name) {
-            Some(on) if on.name == from => OutletPlace::UserSpace(
-                "a packet does not leave by the interface that it came by".to_owned(),
-            ),
+            Some(on) if on.name == from => OutletPlace::CameBy,
             Some(on) if on.link == LinkType::ETHERNET && !on.loopback => OutletPlace::Interface,
             _ => elsewhere(name),
         });
@@ -88,7 +86,9 @@ pub(crate) fn outputs_of(
 ) -> KernelOutputs {
     let (layout, memory) = (actions.memory, Arc::clone(memory));
     let memory = Box::new(ActionWords { layout, memory });
-    KernelOutputs { count: actions.outlets.len() as u32, interfaces, memory }
+    let numbers = |set: &Vec<usize>| set.iter().map(|n| *n as u32).collect();
+    let sets = actions.sets.iter().map(numbers).collect();
+    KernelOutputs { count: actions.outlets.len() as u32, interfaces, sets, memory }
 }
 
 /// The memory that a program shares with the process.

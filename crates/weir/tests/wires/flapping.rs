@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Packets that an interface has received.
-fn received(space: &Space, interface: &'static str) -> u64 {
+pub(crate) fn received(space: &Space, interface: &'static str) -> u64 {
     let show = move || Command::new("ip").args(["-s", "link", "show", interface]).output();
     let output = space.run(show).expect("ip, of iproute2");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -18,7 +18,7 @@ fn received(space: &Space, interface: &'static str) -> u64 {
 }
 
 /// Packets that an interface has received once no more come.
-fn all_received(space: &Space, interface: &'static str) -> u64 {
+pub(crate) fn all_received(space: &Space, interface: &'static str) -> u64 {
     let (mut before, mut same) = (0, 0);
     until("the last have come", || {
         let now = received(space, interface);

@@ -5,6 +5,7 @@ mod bridge;
 mod by_xdp;
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod flapping;
 mod functions;
 mod in_kernel;

@@ -223,6 +223,7 @@ impl Run<'_> {
         }
         made.keep();
         if let Some(kernel) = &kernel {
+            stats.report_kernel(Arc::clone(kernel));
             kernel.start()?;
         }
         let options = Options {
