@@ -12,7 +12,7 @@ use weir_plan::Schema;
 use weir_plan::physical::{Half, LevelKind, NodeId, Physical, PipelineId};
 
 /// The version of a job as JSON.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// What a job on Flink does for a query.
 #[derive(Clone, PartialEq, Debug)]

@@ -13,7 +13,7 @@ import java.util.Map;
 public final class JobPlan implements Serializable {
     private static final long serialVersionUID = 1L;
     /** The version of the format that is read. */
-    public static final int VERSION = 1;
+    public static final int VERSION = 2;
 
     private static final ObjectMapper JSON = new ObjectMapper();
 
