@@ -108,9 +108,10 @@ const RANDOM: [&str; 5] = [
     "packets | summarize n = count(), last = max(ts), first = min(ts) by conn every 2s \
      | extend took = last - first \
      | where took > 40ms | alert \"{conn.a_ip} took {took} until {last}\" severity info hold 5s",
-    "packets | summarize n = count() by ip.src every 1s \
-     | summarize most = max(n), mean = avg(n) by odd = n % 2 == 1 every 5s \
-     | where most > 8 | alert \"{most} {mean}\" severity critical key odd hold 10s",
+    "packets | summarize n = count(), m = avg(len) by ip.src every 1s \
+     | summarize most = max(n), mean = avg(n), low = min(m), high = max(m) \
+       by odd = n % 2 == 1 every 5s \
+     | where most > 8 | alert \"{most} {mean} {low} {high}\" severity critical key odd hold 10s",
     "packets | summarize n = count(), r = rate() by ip.src every 1s \
      | extend name = if(n > 9, \"a \\\"b\\\"\\n\", if(n > 6, \"absent\", if(n > 3, \"\", \"x\"))) \
      | alert \"{r} {name}\" severity medium key name hold 1s",

@@ -11,8 +11,11 @@ public final class FloatExtremes {
         public Double value;
     }
 
-    /** {@code min}. */
-    public static class Min extends AggregateFunction<Double, Extreme> {
+    /** Both. */
+    public abstract static class Both extends AggregateFunction<Double, Extreme> {
+        /** 1 where the greater is the more extreme, -1 where the smaller is. */
+        abstract int direction();
+
         @Override
         public Extreme createAccumulator() {
             return new Extreme();
@@ -25,8 +28,8 @@ public final class FloatExtremes {
 
         /** Takes a value in. */
         public void accumulate(Extreme extreme, Double value) {
-            boolean none = extreme.value == null;
-            if (value != null && (none || Double.compare(value, extreme.value) < 0)) {
+            if (value != null && (extreme.value == null
+                    || Double.compare(value, extreme.value) * direction() > 0)) {
                 extreme.value = value;
             }
         }
@@ -37,29 +40,19 @@ public final class FloatExtremes {
         }
     }
 
+    /** {@code min}. */
+    public static class Min extends Both {
+        @Override
+        int direction() {
+            return -1;
+        }
+    }
+
     /** {@code max}. */
-    public static class Max extends AggregateFunction<Double, Extreme> {
+    public static class Max extends Both {
         @Override
-        public Extreme createAccumulator() {
-            return new Extreme();
-        }
-
-        @Override
-        public Double getValue(Extreme extreme) {
-            return extreme.value;
-        }
-
-        /** Takes a value in. */
-        public void accumulate(Extreme extreme, Double value) {
-            boolean none = extreme.value == null;
-            if (value != null && (none || Double.compare(value, extreme.value) > 0)) {
-                extreme.value = value;
-            }
-        }
-
-        /** Takes in what others took. */
-        public void merge(Extreme extreme, Iterable<Extreme> others) {
-            others.forEach(other -> accumulate(extreme, other.value));
+        int direction() {
+            return 1;
         }
     }
 }
