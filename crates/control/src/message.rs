@@ -203,7 +203,7 @@ pub struct Counts {
     /// Packets that `anonymize` withheld.
     #[serde(default)]
     pub withheld: u64,
-    /// Packets that outlets took and may have dropped, at most, since their interfaces went down.
+    /// Packets that outlets took and may have dropped, at most, since interfaces went down.
     #[serde(default)]
     pub doubtful: u64,
     /// Each interface: its name, the packets received from it, and the packets lost.
