@@ -273,7 +273,7 @@ fn outlets(out: &mut Exposition, ledger: &Ledger) {
     let doubtful = bounded(ends.doubtful.iter().map(|(o, n)| (name(o), [n.frames])));
     out.counter(
         "weir_outlet_doubtful_packets",
-        "Packets that may not have left, at most, since this or another of their outlets went down.",
+        "Packets that may not have left, at most, since this or another outlet of them went down.",
         doubtful.iter().map(|(outlet, n)| of(outlet, n[0])),
     );
 }
