@@ -1,6 +1,7 @@
 //! Aggregates of a `summarize` over rows, as SQL.
 
 use crate::expr::{condition, value};
+use crate::term::Term;
 use weir_plan::{Agg, AggFunc, Schema, Type};
 
 /// An aggregate as SQL.
@@ -37,9 +38,15 @@ pub(crate) fn aggregate(agg: &Agg, input: &Schema) -> Result<String, String> {
             let counted = match arg.ty {
                 // SQL counts no different bytes.
                 Type::Ip | Type::Bytes => format!("weir_hex({text})"),
-                _ => text,
+                _ => text.to_string(),
             };
             return Ok(format!("COUNT(DISTINCT {counted}){filter}"));
+        }
+        AggFunc::DistinctUpTo(limit) if !rounds && !matches!(arg.ty, Type::Tuple(_)) => {
+            let (value, ty) = (value(arg, input)?, arg.ty.to_string());
+            let limit = Term::Int(i64::try_from(limit).unwrap_or(i64::MAX));
+            let all = vec![value, limit, Term::Text(ty)];
+            return Ok(format!("{}{filter}", Term::Call("weir_distinct_up_to", all)));
         }
         _ => return refused(),
     };

@@ -1,8 +1,9 @@
 //! `alert` as the last stage of a pipeline: SQL computes what its rows say, and an operator of the
 //! job tells when keys begin to fire and when they have ended.
 
-use crate::expr::{ident, value};
+use crate::expr::value;
 use crate::node::columns;
+use crate::term::ident;
 use serde_json::{Value as Json, json};
 use weir_plan::alert::{Peak, TextPart};
 use weir_plan::{Alert, Expr, Schema};

@@ -1,25 +1,22 @@
-//! Expressions as SQL. Flink's own arithmetic wraps, throws or saturates, and its comparisons are
-//! three-valued: functions of the job, `weir_…`, stand for the first, `IS TRUE` ends the second.
+//! Expressions as [`Term`]s. Flink's own arithmetic wraps, throws or saturates, and its comparisons
+//! are three-valued: functions of the job, `weir_…`, stand for the first, `IS TRUE` ends the
+//! second.
 
+use crate::term::Term;
 use weir_plan::address::Block;
 use weir_plan::functions::{Func, Math};
 use weir_plan::{BinaryOp, Expr, ExprKind, Member, Schema, Type, UnaryOp, Value};
 
-/// A name in SQL.
-pub(crate) fn ident(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 /// An expression as a condition: it is true or false, and an absent value is false.
 ///
 /// # Errors
-/// Names what SQL does not do.
-pub(crate) fn condition(e: &Expr, input: &Schema) -> Result<String, String> {
-    let text = value(e, input)?;
-    Ok(if is_two_valued(e) { text } else { format!("({text} IS TRUE)") })
+/// Names what a job does not do.
+pub(crate) fn condition(e: &Expr, input: &Schema) -> Result<Term, String> {
+    let term = value(e, input)?;
+    Ok(if is_two_valued(e) { term } else { term.true_only() })
 }
 
-/// Whether the SQL of a bool is never NULL.
+/// Whether the term of a bool is never NULL.
 fn is_two_valued(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Const(v) => v.exists(),
@@ -35,52 +32,59 @@ fn is_two_valued(e: &Expr) -> bool {
 /// An expression as a value; an absent one is NULL.
 ///
 /// # Errors
-/// Names what SQL does not do.
-pub(crate) fn value(e: &Expr, input: &Schema) -> Result<String, String> {
+/// Names what a job does not do.
+pub(crate) fn value(e: &Expr, input: &Schema) -> Result<Term, String> {
+    let of = |a: &Expr| value(a, input);
     match &e.kind {
         ExprKind::Const(v) => constant(v, &e.ty),
-        ExprKind::Column(i) => Ok(ident(&input.columns[*i].name)),
-        ExprKind::Unary(UnaryOp::Not, a) => Ok(format!("(NOT {})", condition(a, input)?)),
-        ExprKind::Unary(UnaryOp::Neg, a) => Ok(format!("weir_neg({})", value(a, input)?)),
-        ExprKind::Unary(UnaryOp::BitNot, a) => Ok(format!("weir_bit_not({})", value(a, input)?)),
-        ExprKind::Unary(UnaryOp::ToFloat, a) => Ok(format!("CAST({} AS DOUBLE)", value(a, input)?)),
+        ExprKind::Column(at) => Ok(column(input, *at)),
+        ExprKind::Unary(UnaryOp::Not, a) => Ok(Term::Not(Box::new(condition(a, input)?))),
+        ExprKind::Unary(UnaryOp::Neg, a) => Ok(Term::call("weir_neg", of(a)?)),
+        ExprKind::Unary(UnaryOp::BitNot, a) => Ok(Term::call("weir_bit_not", of(a)?)),
+        ExprKind::Unary(UnaryOp::ToFloat, a) => Ok(Term::ToFloat(Box::new(of(a)?))),
         ExprKind::Binary(op, a, b) => binary(*op, a, b, input),
-        ExprKind::If(cond, yes, no) => Ok(format!(
-            "CASE WHEN {} THEN {} ELSE {} END",
-            condition(cond, input)?,
-            value(yes, input)?,
-            value(no, input)?
-        )),
+        ExprKind::If(cond, yes, no) => {
+            Ok(Term::If(Box::new([condition(cond, input)?, of(yes)?, of(no)?])))
+        }
         ExprKind::In(a, members) => contained(a, members, input),
         ExprKind::Call(func, args) => call(func, args, input),
+        // Only an operator sees these, which has them after the columns.
+        ExprKind::State(at) => {
+            Ok(Term::Column { name: format!("state {at}"), at: input.columns.len() + at })
+        }
         ExprKind::Tuple(_) => Err("tuples as values".to_owned()),
-        ExprKind::Field(_) | ExprKind::State(_) => Err("fields of packets".to_owned()),
+        ExprKind::Field(_) => Err("fields of packets".to_owned()),
     }
+}
+
+/// A column of rows.
+pub(crate) fn column(rows: &Schema, at: usize) -> Term {
+    Term::Column { name: rows.columns[at].name.clone(), at }
 }
 
 /// A value as something of which SQL's order is that of Weir.
 ///
 /// # Errors
-/// Names what SQL does not do.
-pub(crate) fn ordered(e: &Expr, input: &Schema) -> Result<String, String> {
+/// Names what a job does not do.
+pub(crate) fn ordered(e: &Expr, input: &Schema) -> Result<Term, String> {
     if let ExprKind::Const(Value::Int(v) | Value::Time(v) | Value::Duration(v)) = &e.kind
         && (0..1 << 31).contains(v)
     {
-        // Comparisons take a number of 32 bits as one of 64.
-        return Ok(v.to_string());
+        return Ok(Term::Small(*v));
     }
-    let text = value(e, input)?;
+    let term = value(e, input)?;
     Ok(match e.ty {
         // By IEEE total order, and by bytes.
-        Type::Float | Type::Str => format!("weir_order({text})"),
-        _ => text,
+        Type::Float | Type::Str => Term::call("weir_order", term),
+        _ => term,
     })
 }
 
-fn binary(op: BinaryOp, a: &Expr, b: &Expr, input: &Schema) -> Result<String, String> {
-    if matches!(op, BinaryOp::And | BinaryOp::Or) {
-        let word = if op == BinaryOp::And { "AND" } else { "OR" };
-        return Ok(format!("({} {word} {})", condition(a, input)?, condition(b, input)?));
+fn binary(op: BinaryOp, a: &Expr, b: &Expr, input: &Schema) -> Result<Term, String> {
+    match op {
+        BinaryOp::And => return Ok(Term::And(vec![condition(a, input)?, condition(b, input)?])),
+        BinaryOp::Or => return Ok(Term::Or(vec![condition(a, input)?, condition(b, input)?])),
+        _ => (),
     }
     if op.is_comparison() {
         let sign = match op {
@@ -88,13 +92,14 @@ fn binary(op: BinaryOp, a: &Expr, b: &Expr, input: &Schema) -> Result<String, St
             BinaryOp::Ne => "<>",
             other => other.symbol(),
         };
-        return match (&a.ty, op) {
-            (Type::Tuple(_), _) => Err("comparisons of tuples".to_owned()),
+        let compared = match (&a.ty, op) {
+            (Type::Tuple(_), _) => return Err("comparisons of tuples".to_owned()),
             (Type::Str, BinaryOp::Eq | BinaryOp::Ne) => {
-                Ok(format!("(({} {sign} {}) IS TRUE)", value(a, input)?, value(b, input)?))
+                Term::compare(sign, value(a, input)?, value(b, input)?)
             }
-            _ => Ok(format!("(({} {sign} {}) IS TRUE)", ordered(a, input)?, ordered(b, input)?)),
+            _ => Term::compare(sign, ordered(a, input)?, ordered(b, input)?),
         };
+        return Ok(compared.true_only());
     }
     let name = match op {
         BinaryOp::Add => "weir_add",
@@ -113,10 +118,10 @@ fn binary(op: BinaryOp, a: &Expr, b: &Expr, input: &Schema) -> Result<String, St
     if a.ty == Type::Bytes || b.ty == Type::Bytes {
         return Err(format!("`{}` of bytes", op.symbol()));
     }
-    Ok(format!("{name}({}, {})", value(a, input)?, value(b, input)?))
+    Ok(Term::Call(name, vec![value(a, input)?, value(b, input)?]))
 }
 
-fn contained(a: &Expr, members: &[Member], input: &Schema) -> Result<String, String> {
+fn contained(a: &Expr, members: &[Member], input: &Schema) -> Result<Term, String> {
     if matches!(a.ty, Type::Tuple(_)) {
         return Err("`in` with tuples".to_owned());
     }
@@ -126,38 +131,44 @@ fn contained(a: &Expr, members: &[Member], input: &Schema) -> Result<String, Str
         ordered(&Expr { ty, kind: ExprKind::Const(v.clone()) }, input)
     };
     let member = |member: &Member| {
+        let left = left.clone();
         Ok(match member {
-            Member::Value(v) => format!("{left} = {}", constant(v)?),
+            Member::Value(v) => Term::compare("=", left, constant(v)?),
             Member::Range(from, to) => {
-                format!("{left} BETWEEN {} AND {}", constant(from)?, constant(to)?)
+                Term::Between(Box::new([left, constant(from)?, constant(to)?]))
             }
             Member::Net(Value::Net(bits, len)) => {
-                format!("weir_in_net({left}, X'{bits:032X}', {len})")
+                let net = Term::Bytes(bits.to_be_bytes().to_vec());
+                Term::Call("weir_in_net", vec![left, net, Term::Bits(*len)])
             }
             Member::Net(_) => return Err("such a network".to_owned()),
         })
     };
-    let all: Result<Vec<String>, String> = members.iter().map(member).collect();
-    match all? {
-        none if none.is_empty() => Ok("FALSE".to_owned()),
-        all => Ok(format!("(({}) IS TRUE)", all.join(" OR "))),
-    }
+    let all: Result<Vec<Term>, String> = members.iter().map(member).collect();
+    any(all?)
 }
 
-fn call(func: &Func, args: &[Expr], input: &Schema) -> Result<String, String> {
-    let all: Result<Vec<String>, String> = args.iter().map(|arg| value(arg, input)).collect();
-    let all = all?;
+/// Whether any of these is true.
+fn any(all: Vec<Term>) -> Result<Term, String> {
+    let none = all.is_empty();
+    let any = Term::Or(all);
+    Ok(if none { any } else { any.true_only() })
+}
+
+fn call(func: &Func, args: &[Expr], input: &Schema) -> Result<Term, String> {
+    let all: Result<Vec<Term>, String> = args.iter().map(|arg| value(arg, input)).collect();
+    let mut all = all?;
     let is = |ty: Type| args.first().is_some_and(|arg| arg.ty == ty);
     let name = match func {
-        Func::Exists => return Ok(format!("({} IS NOT NULL)", all.join(", "))),
-        Func::Coalesce => "COALESCE",
-        Func::ToFloat if is(Type::Int) => return Ok(format!("CAST({} AS DOUBLE)", all[0])),
+        Func::Exists => return Ok(Term::Exists(Box::new(all.swap_remove(0)))),
+        Func::Coalesce => return Ok(Term::Coalesce(all)),
+        Func::ToFloat if is(Type::Int) => return Ok(Term::ToFloat(Box::new(all.swap_remove(0)))),
         Func::ToFloat if is(Type::Duration) => "weir_seconds",
         Func::ToInt if is(Type::Duration) || is(Type::Time) || is(Type::Mac) => {
-            return Ok(all[0].clone());
+            return Ok(all.swap_remove(0));
         }
-        Func::ToInt if is(Type::Float) => "weir_int",
-        Func::ToDuration | Func::ToTime => return Ok(all[0].clone()),
+        Func::ToInt if is(Type::Float) || is(Type::Bool) => "weir_int",
+        Func::ToDuration | Func::ToTime => return Ok(all.swap_remove(0)),
         Func::Abs => "weir_abs",
         Func::MinOf if !is(Type::Str) && !is(Type::Bytes) && !is(Type::Ip) => "weir_min_of",
         Func::MaxOf if !is(Type::Str) && !is(Type::Bytes) && !is(Type::Ip) => "weir_max_of",
@@ -167,22 +178,29 @@ fn call(func: &Func, args: &[Expr], input: &Schema) -> Result<String, String> {
         Func::Math(Math::Ln) => "weir_ln",
         Func::Math(Math::Log2) => "weir_log2",
         Func::Math(Math::Log10) => "weir_log10",
+        Func::Pow => "weir_pow",
         Func::IsIn(block) => return within(*block, &args[0], &all[0]),
-        Func::CommunityId { seed } => {
-            return Ok(format!("weir_community_id(CAST('{seed}' AS BIGINT), {})", all.join(", ")));
+        Func::Prefix { v4, v6 } => {
+            all.extend([Term::Bits(*v4), Term::Bits(*v6)]);
+            "weir_prefix"
         }
-        Func::IsIpv4 => return Ok(format!("(weir_is_ipv4({}) IS TRUE)", all[0])),
+        Func::CommunityId { seed } => {
+            all.insert(0, Term::Int((*seed).into()));
+            "weir_community_id"
+        }
+        Func::IsIpv4 => return Ok(Term::call("weir_is_ipv4", all.swap_remove(0)).true_only()),
         other => return Err(format!("the function `{}`", function_name(other))),
     };
-    Ok(format!("{name}({})", all.join(", ")))
+    Ok(Term::Call(name, all))
 }
 
-/// Whether an address, which has this SQL, is of a kind.
-fn within(block: Block, address: &Expr, text: &str) -> Result<String, String> {
+/// Whether an address, which is this term, is of a kind.
+fn within(block: Block, address: &Expr, term: &Term) -> Result<Term, String> {
     let end = |bits| constant(&Value::Ip(bits), &address.ty);
-    let range = |(first, last)| Ok(format!("{text} BETWEEN {} AND {}", end(first)?, end(last)?));
-    let all: Result<Vec<String>, String> = block.ranges().into_iter().map(range).collect();
-    Ok(format!("(({}) IS TRUE)", all?.join(" OR ")))
+    let range =
+        |(first, last)| Ok(Term::Between(Box::new([term.clone(), end(first)?, end(last)?])));
+    let all: Result<Vec<Term>, String> = block.ranges().into_iter().map(range).collect();
+    any(all?)
 }
 
 /// The name of a function in queries.
@@ -194,20 +212,20 @@ fn function_name(func: &Func) -> String {
     found.map_or_else(|| "registered".to_owned(), |row| row.name().to_owned())
 }
 
-fn constant(v: &Value, ty: &Type) -> Result<String, String> {
+/// A constant; an absent one has a type.
+///
+/// # Errors
+/// Names what a job does not do.
+pub(crate) fn constant(v: &Value, ty: &Type) -> Result<Term, String> {
     Ok(match v {
-        Value::Absent => format!("CAST(NULL AS {})", sql_type(ty)?),
-        Value::Bool(v) => if *v { "TRUE" } else { "FALSE" }.to_owned(),
-        // A bare number would be one of 32 bits, and choose other functions.
-        Value::Int(v) | Value::Time(v) | Value::Duration(v) => format!("CAST('{v}' AS BIGINT)"),
-        Value::Mac(v) => format!("CAST('{v}' AS BIGINT)"),
-        Value::Float(v) if v.is_finite() => format!("CAST('{v:e}' AS DOUBLE)"),
-        Value::Str(v) => format!("'{}'", v.replace('\'', "''")),
-        Value::Bytes(v) => {
-            let digits: String = v.iter().map(|b| format!("{b:02X}")).collect();
-            format!("CAST(X'{digits}' AS BYTES)")
-        }
-        Value::Ip(v) => format!("CAST(X'{v:032X}' AS BYTES)"),
+        Value::Absent => Term::Null(sql_type(ty)?),
+        Value::Bool(v) => Term::Bool(*v),
+        Value::Int(v) | Value::Time(v) | Value::Duration(v) => Term::Int(*v),
+        Value::Mac(v) => Term::Int((*v).cast_signed()),
+        Value::Float(v) if v.is_finite() => Term::Float(*v),
+        Value::Str(v) => Term::Text(v.to_string()),
+        Value::Bytes(v) => Term::Bytes(v.to_vec()),
+        Value::Ip(v) => Term::Bytes(v.to_be_bytes().to_vec()),
         other => return Err(format!("the constant {other}")),
     })
 }

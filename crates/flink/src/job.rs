@@ -1,8 +1,8 @@
 //! A job: the nodes that it merges, the views that it makes of their rows, and what it puts out.
 
 use crate::node;
-use crate::sql::{Source, Views};
 use crate::unsupported::Unsupported;
+use crate::views::{Source, Step, Views};
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use weir_engine::exchange::{GroupLayout, MessageLayout, Receiver};
@@ -12,7 +12,7 @@ use weir_plan::Schema;
 use weir_plan::physical::{Half, LevelKind, NodeId, Physical, PipelineId};
 
 /// The version of a job as JSON.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// What a job on Flink does for a query.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,7 +20,7 @@ pub struct FlinkJob {
     fingerprint: u128,
     closing_ns: i64,
     nodes: Vec<(GroupLayout, Schema)>,
-    views: Vec<String>,
+    steps: Vec<Step>,
     outputs: Vec<JobOutput>,
 }
 
@@ -70,7 +70,7 @@ impl FlinkJob {
         };
         let outputs = plan.outputs.iter().map(output).collect();
         let closing_ns = views.closing_ns();
-        Ok(FlinkJob { fingerprint, closing_ns, nodes, outputs, views: views.into_statements() })
+        Ok(FlinkJob { fingerprint, closing_ns, nodes, outputs, steps: views.into_steps() })
     }
 
     /// What the job reads: one JSON object.
@@ -93,12 +93,20 @@ impl FlinkJob {
                 "columns": node::columns(&output.columns),
             })
         });
+        let steps = self.steps.iter().map(|step| match step {
+            Step::View(statement) => json!({ "sql": statement }),
+            Step::Scan(scan) => json!({ "name": scan.name, "sql": scan.sql, "scan": scan.plan }),
+            Step::Join(join) => {
+                let [left, right] = &join.sides;
+                json!({ "name": join.name, "sql": left, "right": right, "join": join.plan })
+            }
+        });
         let job = json!({
             "version": VERSION,
             "fingerprint": format!("{:032x}", self.fingerprint),
             "closing_ns": self.closing_ns.to_string(),
             "nodes": nodes,
-            "views": self.views,
+            "steps": steps.collect::<Vec<_>>(),
             "outputs": outputs.collect::<Vec<_>>(),
         });
         format!("{job:#}\n")
@@ -119,8 +127,20 @@ impl FlinkJob {
                 columns.join(", ")
             );
         }
-        for view in &self.views {
-            let _ = write!(out, "\n{view};\n");
+        for step in &self.steps {
+            let _ = match step {
+                Step::View(statement) => write!(out, "\n{statement};\n"),
+                Step::Scan(scan) => write!(
+                    out,
+                    "\n-- {}: these rows, folded key by key in the order of time:\n{};\n",
+                    scan.name, scan.sql
+                ),
+                Step::Join(join) => write!(
+                    out,
+                    "\n-- {}: these rows\n{};\n-- and those that they meet by `$key`:\n{};\n",
+                    join.name, join.sides[0], join.sides[1]
+                ),
+            };
         }
         for output in &self.outputs {
             if let Source::Alert(alert) = &output.source {

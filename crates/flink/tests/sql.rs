@@ -66,6 +66,22 @@ fn an_alert_is_an_operator_over_sql() {
     assert!(more.contains("`where` over alerts"), "{more}");
 }
 
+#[test]
+fn rows_that_meet_and_rows_that_are_folded_come_out_of_operators() {
+    let text = "let a = packets | summarize n = count() by ip.src every 1s\n\
+        let total = a | summarize all = sum(n), hosts = distinct(ip.src, 9) every 1s\n\
+        a | join left total by ts default all = 1 | union a \
+        | top 2 by n per ip.src | where n > 0";
+    let joined = job(text).expect("it runs on Flink");
+    insta::assert_snapshot!(joined.sql());
+    let text = "packets | summarize n = count() by ip.src every 1s \
+        | scan seen = 0, odd = false by ip.src idle 5s max 9 => (seen + n, n % 2 == 1 or n in 3..4) \
+        | scan all = 0 => all + 1";
+    let scanned = job(text).expect("it runs on Flink");
+    insta::assert_snapshot!(scanned.sql());
+    insta::assert_snapshot!(scanned.to_json());
+}
+
 fn sql_fault(text: &str) -> String {
     job(text).expect_err("it does not run on Flink").to_string()
 }

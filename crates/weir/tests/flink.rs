@@ -11,6 +11,8 @@ mod common;
 mod kills;
 #[path = "flink/losses.rs"]
 mod losses;
+#[path = "flink/stages.rs"]
+mod stages;
 #[path = "flink/tables.rs"]
 mod tables;
 
@@ -299,15 +301,18 @@ fn what_does_not_run_on_flink_is_refused_by_name() {
     refused("packets | where tcp", "hands over rows one by one");
     refused("packets | summarize n = count() by ip.src session 1s", "sessions");
     refused(&format!("{over} fill"), "`fill`");
-    refused(&format!("{over} | scan m = 0 by ip.src => m + n"), "`scan`");
+    refused(&format!("{over} | scan m = \"\" by ip.src => string(n)"), "the function `string`");
     refused(&format!("{over} | limit 3"), "`limit`");
     refused(&format!("{over} | summarize n = sum(n)"), "do not follow each other");
     refused(&format!("{over} | summarize n = median(n) every 10s"), "`quantile`");
     refused(&format!("{over} | extend s = string(n)"), "the function `string`");
     let two = "let a = packets | summarize m = count() by ip.src every 1s";
-    refused(&format!("{two}\n{over} | join a by ip.src, ts"), "`join`");
+    refused(&format!("{two}\n{over} | join a by ip.src, ts max 5"), "`join` with `max`");
+    let two = "let a = packets | summarize n = count() by ip.src every 2s";
+    refused(&format!("{two}\n{over} | union a"), "`union` of windows of different lengths");
     let two = "let a = packets | summarize n = count() by ip.src every 1s";
-    refused(&format!("{two}\n{over} | union a"), "`union`");
+    let scan = "scan m = 0 by ip.src => m + n";
+    refused(&format!("{two}\n{over} | union a | {scan}"), "`scan` over rows of several");
 }
 
 /// Arguments of a job are shown by Flink to everybody.
@@ -479,6 +484,7 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     }
     let all = cluster.ask(&["list"]);
     assert!(jobs.iter().all(|job| all.contains(job.as_str())), "{all}");
+    stages::rows_meet_and_are_folded(&cluster);
     alerts::random_rows_give_the_alerts_of_one_run(&cluster);
     losses::rows_say_what_was_lost(&cluster);
     alerts::detectors_give_the_alerts_of_one_run(&cluster);

@@ -12,7 +12,11 @@ use weir_packet::source::LinkType;
 const SPLIT: &str = "net 0.0.0.0/1";
 
 /// Streams of two probes, and the rows of both together, which are those of one run.
-fn two_probes(folder: &Path, queries: &[&str], captures: &[String]) -> ([String; 2], String) {
+pub(crate) fn two_probes(
+    folder: &Path,
+    queries: &[&str],
+    captures: &[String],
+) -> ([String; 2], String) {
     let read: Vec<&str> = captures.iter().flat_map(|file| ["-r", file.as_str()]).collect();
     let [a, b] = ["a", "b"].map(|probe| place(folder, &format!("{probe}.wps")));
     for (probe, stream, filter) in [("a", &a, SPLIT.to_owned()), ("b", &b, format!("not {SPLIT}"))]
@@ -29,7 +33,7 @@ fn two_probes(folder: &Path, queries: &[&str], captures: &[String]) -> ([String;
 }
 
 /// Shows the rows that are not in both.
-fn are_the_same(found: &str, expected: &str) {
+pub(crate) fn are_the_same(found: &str, expected: &str) {
     let (found, expected) = (sorted(found), sorted(expected));
     let only = |these: &[String], those: &[String]| -> Vec<String> {
         these.iter().filter(|row| !those.contains(row)).cloned().collect()
@@ -59,7 +63,7 @@ fn merged_detectors() -> Vec<(String, String)> {
 pub(crate) fn detectors_give_the_alerts_of_one_run(cluster: &Cluster) {
     let folder = workplace();
     let (queries, captures): (Vec<String>, Vec<String>) = merged_detectors().into_iter().unzip();
-    assert!(queries.len() >= 12, "few detectors run on Flink: {queries:?}");
+    assert!(queries.len() >= 23, "few detectors run on Flink: {queries:?}");
     let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
     let ([a, b], merged) = two_probes(folder.path(), &queries, &captures);
     assert!(merged.lines().count() >= 2 * queries.len(), "{merged}");
@@ -71,7 +75,7 @@ pub(crate) fn detectors_give_the_alerts_of_one_run(cluster: &Cluster) {
 }
 
 /// Packets of a minute, of hosts that are busy now and then.
-fn busy_now_and_then(seed: u64) -> Vec<u8> {
+pub(crate) fn busy_now_and_then(seed: u64) -> Vec<u8> {
     let header = FileHeader::new(LinkType::ETHERNET);
     let mut bytes = header.to_bytes().to_vec();
     let mut state = seed;

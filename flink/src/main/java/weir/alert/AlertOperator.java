@@ -1,13 +1,8 @@
 package weir.alert;
 
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Comparator;
-import java.util.List;
+import java.io.IOException;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
@@ -20,6 +15,9 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.types.Row;
 import weir.plan.AlertPlan;
 import weir.plan.NodePlan;
+import weir.rows.ByteChunks;
+import weir.rows.Cells;
+import weir.rows.WaitingRows;
 
 /**
  * Makes alerts of rows, in one task: what fires is known of all keys together. Rows wait for the
@@ -28,12 +26,11 @@ import weir.plan.NodePlan;
 public final class AlertOperator extends AbstractStreamOperator<Row>
         implements OneInputStreamOperator<Row, Row> {
     private static final long serialVersionUID = 1L;
-    private static final long NS_PER_MS = 1_000_000;
 
     private final AlertPlan plan;
 
     private transient Alerts alerts;
-    private transient List<Object[]> waiting;
+    private transient WaitingRows waiting;
     private transient long reached;
     private transient ListState<byte[]> state;
 
@@ -45,17 +42,20 @@ public final class AlertOperator extends AbstractStreamOperator<Row>
     public void initializeState(StateInitializationContext context) throws Exception {
         super.initializeState(context);
         alerts = new Alerts(plan, this::emit);
-        waiting = new ArrayList<>();
+        waiting = new WaitingRows();
         reached = Long.MIN_VALUE;
         state = context.getOperatorStateStore().getListState(new ListStateDescriptor<>("alerts",
                 PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO));
-        for (byte[] written : state.get()) {
-            DataInputStream in = new DataInputStream(new ByteArrayInputStream(written));
+        ByteChunks.read(state.get(), this::read);
+    }
+
+    /** Reads an entry of a checkpoint: what fires, or a row that waits. */
+    private void read(DataInputStream in) throws IOException {
+        if (in.readBoolean()) {
+            waiting.read(in);
+        } else {
             reached = in.readLong();
             alerts.read(in);
-            for (int n = in.readInt(); n > 0; n--) {
-                waiting.add(Cells.readAll(in));
-            }
         }
     }
 
@@ -71,19 +71,17 @@ public final class AlertOperator extends AbstractStreamOperator<Row>
 
     @Override
     public void processElement(StreamRecord<Row> element) {
-        Row row = element.getValue();
-        Object[] cells = new Object[row.getArity()];
-        for (int i = 0; i < cells.length; i++) {
-            cells[i] = row.getField(i);
-        }
-        waiting.add(cells);
+        Object[] cells = Cells.of(element.getValue());
+        Long ts = (Long) cells[plan.ts];
+        waiting.add(ts == null ? Long.MIN_VALUE : ts, cells);
     }
 
     @Override
     public void processWatermark(Watermark mark) throws Exception {
         boolean isEnd = mark.equals(Watermark.MAX_WATERMARK);
         long next = isEnd ? Long.MAX_VALUE : next(mark.getTimestamp());
-        take(next, isEnd);
+        long through = isEnd ? next : Math.max(next, Long.MIN_VALUE + 1) - 1;
+        waiting.take(through, (time, cells) -> alerts.take(cells, reached));
         if (isEnd) {
             alerts.finish();
         } else {
@@ -96,38 +94,18 @@ public final class AlertOperator extends AbstractStreamOperator<Row>
     /** The least time that rows after this watermark have, in nanoseconds. */
     private long next(long ms) {
         long after = ms == Long.MIN_VALUE ? ms : ms + 1;
-        long ns = after > Long.MAX_VALUE / NS_PER_MS ? Long.MAX_VALUE
-                : after < Long.MIN_VALUE / NS_PER_MS ? Long.MIN_VALUE : after * NS_PER_MS;
-        return NodePlan.add(ns, -plan.lagNs);
-    }
-
-    /** Takes the rows before this time, all at the end of the input. */
-    private void take(long before, boolean isEnd) {
-        List<Object[]> ready = new ArrayList<>();
-        List<Object[]> later = new ArrayList<>();
-        for (Object[] row : waiting) {
-            Long ts = (Long) row[plan.ts];
-            (isEnd || ts == null || ts < before ? ready : later).add(row);
-        }
-        waiting = later;
-        ready.sort(Comparator.<Object[], Long>comparing(row -> (Long) row[plan.ts],
-                Comparator.nullsFirst(Comparator.naturalOrder()))
-                .thenComparing(row -> (byte[]) row[row.length - 1],
-                        Comparator.nullsFirst(Arrays::compareUnsigned)));
-        ready.forEach(row -> alerts.take(row, reached));
+        return NodePlan.add(NodePlan.nanoseconds(after), -plan.lagNs);
     }
 
     @Override
     public void snapshotState(StateSnapshotContext context) throws Exception {
         super.snapshotState(context);
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        DataOutputStream out = new DataOutputStream(bytes);
-        out.writeLong(reached);
-        alerts.write(out);
-        out.writeInt(waiting.size());
-        for (Object[] row : waiting) {
-            Cells.write(row, out);
-        }
-        state.update(List.of(bytes.toByteArray()));
+        ByteChunks out = new ByteChunks();
+        DataOutputStream entry = out.entry();
+        entry.writeBoolean(false);
+        entry.writeLong(reached);
+        alerts.write(entry);
+        waiting.write(out);
+        state.update(out.done());
     }
 }

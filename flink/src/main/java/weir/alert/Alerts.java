@@ -15,6 +15,7 @@ import weir.plan.AlertPlan;
 import weir.plan.AlertPlan.Key;
 import weir.plan.AlertPlan.Piece;
 import weir.plan.ColumnPlan;
+import weir.rows.Cells;
 import weir.rows.Short;
 import weir.rows.Text;
 import weir.wire.Part;

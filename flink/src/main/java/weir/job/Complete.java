@@ -110,7 +110,7 @@ public final class Complete extends AbstractStreamOperator<Row>
         after = mark;
         release();
         // Rows of windows before this one have come.
-        long through = Front.nanoseconds(mark.getTimestamp());
+        long through = NodePlan.nanoseconds(mark.getTimestamp());
         if (waiting.isEmpty()) {
             shares.headMap(through).clear();
         }

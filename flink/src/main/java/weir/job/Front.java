@@ -62,7 +62,6 @@ public final class Front extends AbstractStreamOperator<String>
     private transient Set<String> strangers;
     private transient String rules;
     private transient long announced;
-    private transient boolean idle;
     private transient Counter repeated;
     private transient Counter missing;
     private transient Counter refused;
@@ -227,7 +226,7 @@ public final class Front extends AbstractStreamOperator<String>
 
     /** Says of windows that close now how much of them was seen, where that is not all. */
     private void share(long ms) {
-        long after = nanoseconds(announced);
+        long after = NodePlan.nanoseconds(announced);
         for (NodePlan node : plan.nodes) {
             List<Losses> losses = new ArrayList<>();
             Set<Long> starts = new TreeSet<>();
@@ -240,7 +239,7 @@ public final class Front extends AbstractStreamOperator<String>
             // A gap of one probe is one of the windows of all.
             boolean any = losses.stream().anyMatch(Losses::any);
             for (Losses of : any ? losses : List.<Losses>of()) {
-                starts.addAll(of.windows(node, after, nanoseconds(ms)));
+                starts.addAll(of.windows(node, after, NodePlan.nanoseconds(ms)));
             }
             for (long start : starts) {
                 double share = Losses.share(node, start, losses);
@@ -252,20 +251,11 @@ public final class Front extends AbstractStreamOperator<String>
         }
     }
 
-    /** A watermark in nanoseconds, that stays within 64 bits. */
-    static long nanoseconds(long ms) {
-        return ms > Long.MAX_VALUE / NS_PER_MS ? Long.MAX_VALUE
-                : ms < Long.MIN_VALUE / NS_PER_MS ? Long.MIN_VALUE : ms * NS_PER_MS;
-    }
-
     /** Says how far event time is, if it is further than before. */
     private void announce() {
         List<ProbeLives> lives = new ArrayList<>();
         probes.values().forEach(probe -> lives.add(probe.lives));
         boolean waits = lives.stream().anyMatch(ProbeLives::isWaitedFor);
-        if (waits) {
-            wake();
-        }
         long least = ProbeLives.least(lives);
         if (!waits && bounded) {
             // Those windows that were closed before the input ended: its end closes the others.
@@ -279,21 +269,10 @@ public final class Front extends AbstractStreamOperator<String>
             share(ms);
             announced = ms;
             flush();
-            wake();
             output.emitWatermark(new Watermark(ms));
         }
-        if (!waits && !idle) {
+        if (!waits) {
             flush();
-            idle = true;
-            output.emitWatermarkStatus(WatermarkStatus.IDLE);
-        }
-    }
-
-    /** A watermark of a task that says it is idle would not be heard. */
-    private void wake() {
-        if (idle) {
-            idle = false;
-            output.emitWatermarkStatus(WatermarkStatus.ACTIVE);
         }
     }
 
@@ -337,13 +316,17 @@ public final class Front extends AbstractStreamOperator<String>
         if (Objects.equals(mark, Watermark.MAX_WATERMARK)) {
             share(Long.MAX_VALUE);
             flush();
-            wake();
             output.emitWatermark(mark);
         }
     }
 
+    /**
+     * Whether a source is idle says nothing of probes. This task is never idle itself: a task that
+     * takes rows from here on two ways would go on by the first that wakes, and find the rows of
+     * the other late.
+     */
     @Override
     public void processWatermarkStatus(WatermarkStatus status) {
-        // Whether a source is idle says nothing of probes.
+        // Nothing follows from it.
     }
 }

@@ -32,14 +32,19 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.types.Row;
 import org.apache.flink.util.OutputTag;
 import weir.alert.AlertOperator;
+import weir.functions.Functions;
+import weir.join.JoinOperator;
 import weir.merge.Partial;
 import weir.plan.ColumnPlan;
 import weir.plan.JobPlan;
 import weir.plan.JobPlan.OutputPlan;
+import weir.plan.JobPlan.StepPlan;
+import weir.plan.JoinPlan;
 import weir.plan.NodePlan;
 import weir.postgres.PostgresSink;
 import weir.postgres.Tables;
 import weir.rows.Text;
+import weir.scan.ScanOperator;
 import weir.wire.Part;
 
 /**
@@ -126,13 +131,13 @@ public final class Job {
             SingleOutputStreamOperator<Row> rows = front
                     .getSideOutput(tags.get(node.number))
                     .keyBy(Merge::key)
-                    .transform("merge " + (node.number + 1), rowType(node),
+                    .transform("merge " + (node.number + 1), rowTypeWithKey(node.columns),
                             new Merge(plan, node.number, EVENTS))
                     .uid("merge-" + node.number);
             merged.add(node.completeness().isEmpty() ? rows : rows
                     .connect(front.getSideOutput(shares.get(node.number)).broadcast())
-                    .transform("completeness " + (node.number + 1), rowType(node),
-                            new Complete(plan, node.number, rowType(node)))
+                    .transform("completeness " + (node.number + 1), rowTypeWithKey(node.columns),
+                            new Complete(plan, node.number, rowTypeWithKey(node.columns)))
                     .uid("completeness-" + node.number));
             events = events.union(rows.getSideOutput(EVENTS));
         }
@@ -204,30 +209,63 @@ public final class Job {
         tables.getConfig().set("table.local-time-zone", "UTC");
         Functions.register(tables);
         for (NodePlan node : plan.nodes) {
-            Schema schema = Schema.newBuilder()
-                    .columnByMetadata("rowtime", "TIMESTAMP_LTZ(3)")
-                    .watermark("rowtime", "SOURCE_WATERMARK()").build();
             String name = "node" + (node.number + 1);
-            tables.createTemporaryView(name + "_raw",
-                    tables.fromDataStream(merged.get(node.number), schema));
-            StringBuilder columns = new StringBuilder();
-            for (int i = 0; i < node.columns.size(); i++) {
-                String column = node.columns.get(i).name.replace("`", "``");
-                columns.append("f").append(i).append(" AS `").append(column).append("`, ");
-            }
-            tables.executeSql("CREATE TEMPORARY VIEW " + name + " AS SELECT " + columns + "f"
-                    + node.columns.size() + " AS `$order`, rowtime AS `$rowtime` FROM " + name
-                    + "_raw");
+            createView(tables, name, merged.get(node.number), node.columns);
         }
-        plan.views.forEach(tables::executeSql);
+        for (StepPlan step : plan.steps) {
+            if (step.scan != null) {
+                createView(tables, step.name, folded(tables, step), step.scan.columns);
+            } else if (step.join != null) {
+                createView(tables, step.name, joined(tables, step), step.join.columns);
+            } else {
+                tables.executeSql(step.sql);
+            }
+        }
         return tables;
     }
 
-    /** Columns {@code f0, f1, …}, then the key. */
-    private static TypeInformation<Row> rowType(NodePlan node) {
-        List<ColumnPlan> columns = new ArrayList<>(node.columns);
-        columns.add(new ColumnPlan("key", Part.Type.BYTES));
-        return rowType(columns);
+    private static DataStream<Row> folded(StreamTableEnvironment tables, StepPlan step) {
+        return tables.toDataStream(tables.sqlQuery(step.scan.sql))
+                .transform("scan " + step.name, rowTypeWithKey(step.scan.columns),
+                        new ScanOperator(step.scan))
+                .uid("scan-" + step.name)
+                .setParallelism(1).setMaxParallelism(1);
+    }
+
+    private static DataStream<Row> joined(StreamTableEnvironment tables, StepPlan step) {
+        JoinPlan join = step.join;
+        int left = join.left;
+        int right = join.right;
+        return tables.toDataStream(tables.sqlQuery(join.leftSql))
+                .keyBy(row -> JoinOperator.key(row, left), Types.STRING)
+                .connect(tables.toDataStream(tables.sqlQuery(join.rightSql))
+                        .keyBy(row -> JoinOperator.key(row, right), Types.STRING))
+                .transform("join " + step.name, rowTypeWithKey(join.columns),
+                        new JoinOperator(join))
+                .uid("join-" + step.name);
+    }
+
+    /** Makes a view of rows with these columns, which bear their order after them. */
+    private static void createView(StreamTableEnvironment tables, String name,
+            DataStream<Row> rows, List<ColumnPlan> columns) {
+        Schema schema = Schema.newBuilder()
+                .columnByMetadata("rowtime", "TIMESTAMP_LTZ(3)")
+                .watermark("rowtime", "SOURCE_WATERMARK()").build();
+        tables.createTemporaryView(name + "_raw", tables.fromDataStream(rows, schema));
+        StringBuilder named = new StringBuilder();
+        for (int i = 0; i < columns.size(); i++) {
+            String column = columns.get(i).name.replace("`", "``");
+            named.append("f").append(i).append(" AS `").append(column).append("`, ");
+        }
+        tables.executeSql("CREATE TEMPORARY VIEW " + name + " AS SELECT " + named + "f"
+                + columns.size() + " AS `$order`, rowtime AS `$rowtime` FROM " + name + "_raw");
+    }
+
+    /** Columns {@code f0, f1, …}, then the key, which is the order of rows. */
+    private static TypeInformation<Row> rowTypeWithKey(List<ColumnPlan> columns) {
+        List<ColumnPlan> all = new ArrayList<>(columns);
+        all.add(new ColumnPlan("key", Part.Type.BYTES));
+        return rowType(all);
     }
 
     /** Columns {@code f0, f1, …}. */

@@ -180,7 +180,7 @@ public final class Merge extends AbstractStreamOperator<Row>
         closedThrough = Math.max(closedThrough, ms);
         long out = ms;
         if (ms != Long.MAX_VALUE && ms != Long.MIN_VALUE) {
-            long next = node.downstream(Front.nanoseconds(ms));
+            long next = node.downstream(NodePlan.nanoseconds(ms));
             out = next == Long.MIN_VALUE ? next : Math.floorDiv(next, NS_PER_MS) - 1;
         }
         output.emitWatermark(new Watermark(out));

@@ -13,7 +13,7 @@ import java.util.Map;
 public final class JobPlan implements Serializable {
     private static final long serialVersionUID = 1L;
     /** The version of the format that is read. */
-    public static final int VERSION = 2;
+    public static final int VERSION = 3;
 
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -25,8 +25,8 @@ public final class JobPlan implements Serializable {
     public final long closingNs;
     public final List<NodePlan> nodes = new ArrayList<>();
     public final List<OutputPlan> outputs = new ArrayList<>();
-    /** Statements of SQL that come before those of the outputs: a view each. */
-    public final List<String> views = new ArrayList<>();
+    /** What makes rows of those of the nodes, each a view, in the order of dependence. */
+    public final List<StepPlan> steps = new ArrayList<>();
     private final Map<String, Integer> byTarget = new HashMap<>();
 
     private JobPlan(String json, JsonNode plan) {
@@ -43,7 +43,7 @@ public final class JobPlan implements Serializable {
             byTarget.put(read.target + read.fingerprint, nodes.size());
             nodes.add(read);
         }
-        plan.path("views").forEach(view -> views.add(view.asText()));
+        plan.path("steps").forEach(step -> steps.add(new StepPlan(step)));
         plan.path("outputs").forEach(output -> outputs.add(new OutputPlan(output)));
         if (nodes.isEmpty() || outputs.isEmpty()) {
             throw new IllegalArgumentException("the job plan has no nodes or no outputs");
@@ -64,6 +64,28 @@ public final class JobPlan implements Serializable {
     public NodePlan node(String target, String fingerprint) {
         Integer found = byTarget.get(target + fingerprint);
         return found == null ? null : nodes.get(found);
+    }
+
+    /** A view: a statement of SQL makes it, or its rows come out of a scan or a join. */
+    public static final class StepPlan implements Serializable {
+        private static final long serialVersionUID = 1L;
+        /** The statement; {@code null}: it is something else. */
+        public final String sql;
+        /** The name of the rows of a scan or a join. */
+        public final String name;
+        /** {@code null}: it is something else, as with the join. */
+        public final ScanPlan scan;
+        public final JoinPlan join;
+
+        StepPlan(JsonNode step) {
+            String text = NodePlan.text(step, "sql");
+            scan = step.has("scan") ? new ScanPlan(text, step.get("scan")) : null;
+            join = step.has("join")
+                    ? new JoinPlan(text, NodePlan.text(step, "right"), step.get("join")) : null;
+            boolean isView = scan == null && join == null;
+            sql = isView ? text : null;
+            name = isView ? null : NodePlan.text(step, "name");
+        }
     }
 
     /** Rows that the job puts out. */

@@ -10,6 +10,8 @@ import weir.wire.Part;
 
 /** A {@code summarize} whose groups come from probes: its windows, its keys, its states. */
 public final class NodePlan implements Serializable {
+    private static final long NS_PER_MS = 1_000_000;
+
     private static final long serialVersionUID = 2L;
 
     /** Its position in the plan. */
@@ -132,6 +134,20 @@ public final class NodePlan implements Serializable {
         return add(add(before, -Math.floorMod(before, everyNs)), everyNs);
     }
 
+    /**
+     * The start of the window in which a row of this time of Flink's stands, in nanoseconds: its
+     * time in Weir. Windows of no length have none, which is 0.
+     */
+    public static long start(long ms, long everyNs) {
+        return everyNs == 0 ? 0 : Math.floorDiv(nanoseconds(ms), everyNs) * everyNs;
+    }
+
+    /** A time in milliseconds in nanoseconds, which stays within 64 bits. */
+    public static long nanoseconds(long ms) {
+        return ms > Long.MAX_VALUE / NS_PER_MS ? Long.MAX_VALUE
+                : ms < Long.MIN_VALUE / NS_PER_MS ? Long.MIN_VALUE : ms * NS_PER_MS;
+    }
+
     /** A sum that stays within 64 bits. */
     public static long add(long a, long b) {
         long sum = a + b;
@@ -160,6 +176,7 @@ public final class NodePlan implements Serializable {
     /** The form of a column of states, as it travels with a job. */
     private static final class ColumnForm implements Serializable {
         private static final long serialVersionUID = 1L;
+    private static final long NS_PER_MS = 1_000_000;
         final int kind;
         final List<Part.Type> types;
 

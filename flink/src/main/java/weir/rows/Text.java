@@ -134,15 +134,16 @@ public final class Text {
         return sign + (plain.contains(".") ? plain : plain + ".0");
     }
 
+    /** Between two decimals that are as near, Rust takes the larger one. */
     private static BigDecimal shortestDigits(double size) {
         BigDecimal exact = new BigDecimal(size);
         for (int digits = 1; digits < 17; digits++) {
-            BigDecimal rounded = exact.round(new MathContext(digits, RoundingMode.HALF_EVEN));
+            BigDecimal rounded = exact.round(new MathContext(digits, RoundingMode.HALF_UP));
             if (rounded.doubleValue() == size) {
                 return stripped(rounded);
             }
         }
-        return stripped(exact.round(new MathContext(17, RoundingMode.HALF_EVEN)));
+        return stripped(exact.round(new MathContext(17, RoundingMode.HALF_UP)));
     }
 
     private static BigDecimal stripped(BigDecimal number) {

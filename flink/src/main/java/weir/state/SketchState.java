@@ -15,7 +15,8 @@ import weir.wire.Unreadable;
  * {@code distinct} with a limit, the values that are counted exactly.
  */
 public final class SketchState extends State {
-    private static final int LG_REGISTERS = 12;
+    /** Registers of a sketch, as a power of two. */
+    public static final int LG_REGISTERS = 12;
     /** Bytes before the registers of a sketch that has them all, and of the whole. */
     private static final int DENSE_HEAD = 40;
     private static final int DENSE_BYTES = DENSE_HEAD + (1 << LG_REGISTERS);
@@ -146,7 +147,8 @@ public final class SketchState extends State {
         return copy;
     }
 
-    private static long rounded(HllSketch sketch) {
+    /** An estimate as a count. */
+    public static long rounded(HllSketch sketch) {
         return (long) Math.floor(sketch.getCompositeEstimate() + 0.5);
     }
 
@@ -168,7 +170,8 @@ public final class SketchState extends State {
         }
     }
 
-    private static long item(Part.Type type, Object value) {
+    /** What goes into a sketch for a value of this type. */
+    public static long item(Part.Type type, Object value) {
         if (value == null) {
             return 0;
         }

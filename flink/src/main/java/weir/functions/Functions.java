@@ -1,9 +1,9 @@
-package weir.job;
+package weir.functions;
 
-import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
+import java.util.Map;
 import org.apache.flink.table.annotation.DataTypeHint;
 import org.apache.flink.table.annotation.InputGroup;
 import org.apache.flink.table.api.TableEnvironment;
@@ -20,46 +20,71 @@ import weir.wire.Part;
 public final class Functions {
     private Functions() {}
 
-    /** Makes all of them known, under the names that {@code weir cluster sql} writes. */
-    static void register(TableEnvironment tables) {
-        tables.createTemporarySystemFunction("weir_add", Add.class);
-        tables.createTemporarySystemFunction("weir_sub", Sub.class);
-        tables.createTemporarySystemFunction("weir_mul", Mul.class);
-        tables.createTemporarySystemFunction("weir_div", Div.class);
-        tables.createTemporarySystemFunction("weir_ratio", Ratio.class);
-        tables.createTemporarySystemFunction("weir_rem", Rem.class);
-        tables.createTemporarySystemFunction("weir_neg", Neg.class);
-        tables.createTemporarySystemFunction("weir_bit_and", BitAnd.class);
-        tables.createTemporarySystemFunction("weir_bit_or", BitOr.class);
-        tables.createTemporarySystemFunction("weir_bit_xor", BitXor.class);
-        tables.createTemporarySystemFunction("weir_bit_not", BitNot.class);
-        tables.createTemporarySystemFunction("weir_shl", Shl.class);
-        tables.createTemporarySystemFunction("weir_shr", Shr.class);
-        tables.createTemporarySystemFunction("weir_abs", Abs.class);
-        tables.createTemporarySystemFunction("weir_min_of", MinOf.class);
-        tables.createTemporarySystemFunction("weir_max_of", MaxOf.class);
-        tables.createTemporarySystemFunction("weir_int", ToInt.class);
-        tables.createTemporarySystemFunction("weir_seconds", Seconds.class);
-        tables.createTemporarySystemFunction("weir_order", Ordered.class);
-        tables.createTemporarySystemFunction("weir_hex", Hex.class);
-        tables.createTemporarySystemFunction("weir_in_net", InNet.class);
-        tables.createTemporarySystemFunction("weir_is_ipv4", IsIpv4.class);
-        tables.createTemporarySystemFunction("weir_key", Key.class);
-        tables.createTemporarySystemFunction("weir_ns", Ns.class);
-        tables.createTemporarySystemFunction("weir_seq_diff", SeqDiff.class);
-        tables.createTemporarySystemFunction("weir_sqrt", Curves.Sqrt.class);
-        tables.createTemporarySystemFunction("weir_exp", Curves.Exp.class);
-        tables.createTemporarySystemFunction("weir_ln", Curves.Ln.class);
-        tables.createTemporarySystemFunction("weir_log2", Curves.Log2.class);
-        tables.createTemporarySystemFunction("weir_log10", Curves.Log10.class);
-        tables.createTemporarySystemFunction("weir_community_id", CommunityId.class);
-        tables.createTemporarySystemFunction("weir_min_float", FloatExtremes.Min.class);
-        tables.createTemporarySystemFunction("weir_max_float", FloatExtremes.Max.class);
-        tables.createTemporarySystemFunction("weir_sum", Sum.class);
-        tables.createTemporarySystemFunction("weir_avg", Avg.class);
-        tables.createTemporarySystemFunction("weir_avg_duration", AvgDuration.class);
-        tables.createTemporarySystemFunction("weir_any", Any.class);
-        tables.createTemporarySystemFunction("weir_all", All.class);
+    /** Those of values, by the names that {@code weir cluster sql} writes. */
+    private static final Map<String, Class<? extends ScalarFunction>> SCALARS = Map.ofEntries(
+            Map.entry("weir_add", Add.class),
+            Map.entry("weir_sub", Sub.class),
+            Map.entry("weir_mul", Mul.class),
+            Map.entry("weir_div", Div.class),
+            Map.entry("weir_ratio", Ratio.class),
+            Map.entry("weir_rem", Rem.class),
+            Map.entry("weir_neg", Neg.class),
+            Map.entry("weir_bit_and", BitAnd.class),
+            Map.entry("weir_bit_or", BitOr.class),
+            Map.entry("weir_bit_xor", BitXor.class),
+            Map.entry("weir_bit_not", BitNot.class),
+            Map.entry("weir_shl", Shl.class),
+            Map.entry("weir_shr", Shr.class),
+            Map.entry("weir_abs", Abs.class),
+            Map.entry("weir_min_of", MinOf.class),
+            Map.entry("weir_max_of", MaxOf.class),
+            Map.entry("weir_int", ToInt.class),
+            Map.entry("weir_seconds", Seconds.class),
+            Map.entry("weir_order", Ordered.class),
+            Map.entry("weir_hex", Hex.class),
+            Map.entry("weir_in_net", InNet.class),
+            Map.entry("weir_is_ipv4", IsIpv4.class),
+            Map.entry("weir_key", Key.class),
+            Map.entry("weir_ns", Ns.class),
+            Map.entry("weir_seq_diff", SeqDiff.class),
+            Map.entry("weir_sqrt", Curves.Sqrt.class),
+            Map.entry("weir_exp", Curves.Exp.class),
+            Map.entry("weir_ln", Curves.Ln.class),
+            Map.entry("weir_log2", Curves.Log2.class),
+            Map.entry("weir_log10", Curves.Log10.class),
+            Map.entry("weir_pow", Curves.Pow.class),
+            Map.entry("weir_community_id", CommunityId.class),
+            Map.entry("weir_prefix", Prefix.class));
+
+    /** Those of the rows of a group. */
+    private static final Map<String, Class<? extends AggregateFunction<?, ?>>> AGGREGATES =
+            Map.of(
+                    "weir_min_float", FloatExtremes.Min.class,
+                    "weir_max_float", FloatExtremes.Max.class,
+                    "weir_sum", Aggregates.Sum.class,
+                    "weir_avg", Aggregates.Avg.class,
+                    "weir_avg_duration", Aggregates.AvgDuration.class,
+                    "weir_distinct_up_to", DistinctUpTo.class,
+                    "weir_any", Aggregates.Any.class,
+                    "weir_all", Aggregates.All.class);
+
+    /** Makes all of them known to SQL. */
+    public static void register(TableEnvironment tables) {
+        SCALARS.forEach(tables::createTemporarySystemFunction);
+        AGGREGATES.forEach(tables::createTemporarySystemFunction);
+    }
+
+    /** The function of values of this name. */
+    public static ScalarFunction scalar(String name) {
+        Class<? extends ScalarFunction> found = SCALARS.get(name);
+        if (found == null) {
+            throw new IllegalArgumentException("there is no function `" + name + "`");
+        }
+        try {
+            return found.getDeclaredConstructor().newInstance();
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     static Double finite(double x) {
@@ -230,8 +255,12 @@ public final class Functions {
         }
     }
 
-    /** A float as an integer, towards zero. */
+    /** A float as an integer, towards zero; a bool as 0 or 1. */
     public static class ToInt extends ScalarFunction {
+        public Long eval(Boolean a) {
+            return a == null ? null : (Long) (a ? 1L : 0L);
+        }
+
         public Long eval(Double a) {
             boolean fits = a != null && a >= -0x1p63 && a < 0x1p63;
             return fits ? (Long) (long) (double) a : null;
@@ -277,9 +306,7 @@ public final class Functions {
                 return null;
             }
             for (int i = 0; i < 16; i++) {
-                int bits = Math.max(0, Math.min(8, len - 8 * i));
-                int mask = 0xff00 >> bits & 0xff;
-                if (((address[i] ^ net[i]) & mask) != 0) {
+                if (((address[i] ^ net[i]) & mask(i, len)) != 0) {
                     return false;
                 }
             }
@@ -287,18 +314,41 @@ public final class Functions {
         }
     }
 
+    /** The bits of a byte of an address that belong to a network of this length. */
+    private static int mask(int at, int len) {
+        int bits = Math.max(0, Math.min(8, len - 8 * at));
+        return 0xff00 >> bits & 0xff;
+    }
+
     /** Whether an address is one of IPv4. */
     public static class IsIpv4 extends ScalarFunction {
         public Boolean eval(@DataTypeHint("BYTES") byte[] address) {
-            if (address == null) {
+            return address != null && isIpv4(address);
+        }
+    }
+
+    private static boolean isIpv4(byte[] address) {
+        for (int i = 0; i < 12; i++) {
+            if (address[i] != (i < 10 ? 0 : (byte) 0xff)) {
                 return false;
             }
-            for (int i = 0; i < 12; i++) {
-                if (address[i] != (i < 10 ? 0 : (byte) 0xff)) {
-                    return false;
-                }
+        }
+        return true;
+    }
+
+    /** The network of an address, of the length for its version. */
+    public static class Prefix extends ScalarFunction {
+        public @DataTypeHint("BYTES") byte[] eval(
+                @DataTypeHint("BYTES") byte[] address, Integer v4, Integer v6) {
+            if (address == null) {
+                return null;
             }
-            return true;
+            int len = isIpv4(address) ? 96 + Math.min(v4, 32) : v6;
+            byte[] net = address.clone();
+            for (int i = 0; i < 16; i++) {
+                net[i] &= (byte) mask(i, len);
+            }
+            return net;
         }
     }
 
@@ -331,156 +381,6 @@ public final class Functions {
         public Long eval(LocalDateTime at) {
             long seconds = at.toEpochSecond(ZoneOffset.UTC);
             return seconds * 1_000_000_000L + at.getNano();
-        }
-    }
-
-    /** A sum of integers, and how many there were: a number that does not overflow. */
-    public static class Total {
-        public byte[] sum = {0};
-        public long n;
-
-        BigInteger value() {
-            return new BigInteger(sum);
-        }
-
-        void add(Long x) {
-            if (x != null) {
-                sum = value().add(BigInteger.valueOf(x)).toByteArray();
-                n++;
-            }
-        }
-
-        void add(Iterable<Total> others) {
-            for (Total other : others) {
-                sum = value().add(other.value()).toByteArray();
-                n += other.n;
-            }
-        }
-    }
-
-    /** The sum, absent over nothing and outside 64 bits. */
-    public static class Sum extends AggregateFunction<Long, Total> {
-        @Override
-        public Total createAccumulator() {
-            return new Total();
-        }
-
-        public void accumulate(Total total, Long x) {
-            total.add(x);
-        }
-
-        public void merge(Total total, Iterable<Total> others) {
-            total.add(others);
-        }
-
-        @Override
-        public Long getValue(Total total) {
-            boolean fits = total.n > 0 && total.value().bitLength() <= 63;
-            return fits ? (Long) total.value().longValue() : null;
-        }
-    }
-
-    /** The mean as a float. */
-    public static class Avg extends AggregateFunction<Double, Total> {
-        @Override
-        public Total createAccumulator() {
-            return new Total();
-        }
-
-        public void accumulate(Total total, Long x) {
-            total.add(x);
-        }
-
-        public void merge(Total total, Iterable<Total> others) {
-            total.add(others);
-        }
-
-        @Override
-        public Double getValue(Total total) {
-            return total.n == 0 ? null : (Double) (total.value().doubleValue() / (double) total.n);
-        }
-    }
-
-    /** The mean of durations, towards zero. */
-    public static class AvgDuration extends AggregateFunction<Long, Total> {
-        @Override
-        public Total createAccumulator() {
-            return new Total();
-        }
-
-        public void accumulate(Total total, Long x) {
-            total.add(x);
-        }
-
-        public void merge(Total total, Iterable<Total> others) {
-            total.add(others);
-        }
-
-        @Override
-        public Long getValue(Total total) {
-            return total.n == 0
-                    ? null
-                    : (Long) total.value().divide(BigInteger.valueOf(total.n)).longValue();
-        }
-    }
-
-    /** Which of the two bools came. */
-    public static class Truths {
-        public boolean yes;
-        public boolean no;
-
-        void add(Boolean x) {
-            yes |= x != null && x;
-            no |= x != null && !x;
-        }
-
-        void add(Iterable<Truths> others) {
-            for (Truths other : others) {
-                yes |= other.yes;
-                no |= other.no;
-            }
-        }
-    }
-
-    /** Whether any value is true. */
-    public static class Any extends AggregateFunction<Boolean, Truths> {
-        @Override
-        public Truths createAccumulator() {
-            return new Truths();
-        }
-
-        public void accumulate(Truths truths, Boolean x) {
-            truths.add(x);
-        }
-
-        public void merge(Truths truths, Iterable<Truths> others) {
-            truths.add(others);
-        }
-
-        @Override
-        public Boolean getValue(Truths truths) {
-            return truths.yes || truths.no ? (Boolean) truths.yes : null;
-        }
-    }
-
-    /** Whether all values are true. */
-    public static class All extends AggregateFunction<Boolean, Truths> {
-        @Override
-        public Truths createAccumulator() {
-            return new Truths();
-        }
-
-        public void accumulate(Truths truths, Boolean x) {
-            truths.add(x);
-        }
-
-        public void merge(Truths truths, Iterable<Truths> others) {
-            truths.add(others);
-        }
-
-        @Override
-        public Boolean getValue(Truths truths) {
-            return truths.yes || truths.no ? (Boolean) !truths.no : null;
         }
     }
 }

@@ -1,4 +1,4 @@
-package weir.job;
+package weir.functions;
 
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;

@@ -1,4 +1,4 @@
-package weir.job;
+package weir.functions;
 
 import org.apache.flink.table.functions.AggregateFunction;
 

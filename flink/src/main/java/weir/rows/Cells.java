@@ -1,22 +1,32 @@
-package weir.alert;
+package weir.rows;
 
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import org.apache.flink.types.Row;
 
 /** Cells as they lie in checkpoints: what they are, then the value. */
-final class Cells {
+public final class Cells {
     private Cells() {}
 
-    static void write(Object[] cells, DataOutputStream out) throws IOException {
+    /** The cells of a row. */
+    public static Object[] of(Row row) {
+        Object[] cells = new Object[row.getArity()];
+        for (int i = 0; i < cells.length; i++) {
+            cells[i] = row.getField(i);
+        }
+        return cells;
+    }
+
+    public static void write(Object[] cells, DataOutputStream out) throws IOException {
         out.writeInt(cells.length);
         for (Object cell : cells) {
             write(cell, out);
         }
     }
 
-    static void write(Object cell, DataOutputStream out) throws IOException {
+    private static void write(Object cell, DataOutputStream out) throws IOException {
         if (cell == null) {
             out.writeByte(0);
         } else if (cell instanceof Long) {
@@ -42,7 +52,7 @@ final class Cells {
         out.write(bytes);
     }
 
-    static Object[] readAll(DataInputStream in) throws IOException {
+    public static Object[] readAll(DataInputStream in) throws IOException {
         Object[] cells = new Object[in.readInt()];
         for (int i = 0; i < cells.length; i++) {
             cells[i] = read(in);
@@ -50,7 +60,7 @@ final class Cells {
         return cells;
     }
 
-    static Object read(DataInputStream in) throws IOException {
+    private static Object read(DataInputStream in) throws IOException {
         int kind = in.readByte();
         switch (kind) {
             case 0:

@@ -1,9 +1,9 @@
-package weir.job;
+package weir.functions;
 
 import org.apache.flink.table.functions.ScalarFunction;
 
 /**
- * Functions of one float. All but the square root may differ from Weir's in the last digit, since
+ * Functions of floats. All but the square root may differ from Weir's in the last digit, since
  * libraries do.
  */
 public final class Curves {
@@ -41,6 +41,13 @@ public final class Curves {
     public static class Log10 extends ScalarFunction {
         public Double eval(Double x) {
             return x == null ? null : Functions.finite(Math.log10(x));
+        }
+    }
+
+    /** The first to the power of the second. */
+    public static class Pow extends ScalarFunction {
+        public Double eval(Double x, Double y) {
+            return x == null || y == null ? null : Functions.finite(Math.pow(x, y));
         }
     }
 }
