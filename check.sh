@@ -106,7 +106,7 @@ else
     echo "SKIPPED the feature dpdk: there is no libdpdk (Debian: apt-get install libdpdk-dev)" >&2
 fi
 if command -v make >/dev/null && pkg-config --exists 'openssl >= 1.1' 2>/dev/null; then
-    features="$features,weir/kafka,weir-bench/kafka" tests="$tests --test kafka"
+    features="$features,weir/kafka,weir-bench/kafka" tests="$tests --test kafka --test cluster"
 else
     echo "SKIPPED the feature kafka: it takes make and OpenSSL (Debian: libssl-dev)" >&2
 fi

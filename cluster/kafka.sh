@@ -13,13 +13,15 @@
 #   cluster/kafka.sh down     ends it
 #
 # KAFKA_PORT sets the port (19092); the controller has the next one. KAFKA_HOME sets the folder of
-# the node, so that several can run beside each other. With KAFKA_SECURE=1 when it is made, the port
+# the node, so that several can run beside each other. KAFKA_HOST sets the address that it listens at
+# (127.0.0.1): whoever reaches another one reads and writes all topics. With KAFKA_SECURE=1 when it is made, the port
 # after these takes TLS, by the certificate tls/ca.pem in that folder, and SASL: the user is
 # `probe`, its password `plain-secret` by PLAIN and `scram-secret` by SCRAM-SHA-512.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VERSION=4.3.0
 PORT=${KAFKA_PORT:-19092}
+HOST=${KAFKA_HOST:-127.0.0.1}
 mkdir -p target/cluster
 jars=$PWD/target/cluster/kafka-$VERSION
 home=${KAFKA_HOME:-$PWD/target/cluster/kafka}
@@ -86,8 +88,8 @@ YAML
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$((PORT + 1))
-listeners=PLAINTEXT://127.0.0.1:$PORT,CONTROLLER://127.0.0.1:$((PORT + 1))
-advertised.listeners=PLAINTEXT://127.0.0.1:$PORT
+listeners=PLAINTEXT://$HOST:$PORT,CONTROLLER://127.0.0.1:$((PORT + 1))
+advertised.listeners=PLAINTEXT://$HOST:$PORT
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs=$home/data
@@ -142,7 +144,7 @@ up() {
         echo $! >"$home/kafka.pid"
     fi
     for _ in $(seq 600); do
-        grep -q "Kafka Server started" "$home/broker.log" && { echo "kafka://127.0.0.1:$PORT"; return; }
+        grep -q "Kafka Server started" "$home/broker.log" && { echo "kafka://$HOST:$PORT"; return; }
         runs || { say "it has ended: see $home/broker.log"; tail -3 "$home/broker.log" >&2; exit 1; }
         sleep 0.1
     done
@@ -153,18 +155,18 @@ up() {
 topic() {
     local name=$1 partitions=${2:-4} config=()
     for setting in "${@:3}"; do config+=(--config "$setting"); done
-    java_ org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$PORT" --create \
+    java_ org.apache.kafka.tools.TopicCommand --bootstrap-server "$HOST:$PORT" --create \
         --if-not-exists --topic "$name" --partitions "$partitions" --replication-factor 1 \
         "${config[@]}" >"$home/topic-$name.log" 2>&1 || { cat "$home/topic-$name.log" >&2; exit 1; }
 }
 
 grow() {
-    java_ org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$PORT" --alter \
+    java_ org.apache.kafka.tools.TopicCommand --bootstrap-server "$HOST:$PORT" --alter \
         --topic "$1" --partitions "$2" >"$home/topic-$1.log" 2>&1 || { cat "$home/topic-$1.log" >&2; exit 1; }
 }
 
 read_() {
-    java_ org.apache.kafka.tools.consumer.ConsoleConsumer --bootstrap-server "127.0.0.1:$PORT" \
+    java_ org.apache.kafka.tools.consumer.ConsoleConsumer --bootstrap-server "$HOST:$PORT" \
         --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 3000 \
         --formatter-property print.key=true 2>"$home/read-$1.log" || { cat "$home/read-$1.log" >&2; exit 1; }
 }

@@ -276,6 +276,7 @@ mod tests {
             weir: "0.1.0".to_owned(),
             fingerprint: ProbeHead::fingerprint_text(u128::MAX),
             rules: PacketRules { headers: "outer".to_owned(), fragments: false, lateness_ns: 0 },
+            resumes: false,
         }
     }
 

@@ -18,6 +18,10 @@ pub struct ProbeHead {
     pub fingerprint: String,
     /// How packets are read.
     pub rules: PacketRules,
+    /// Whether this life does again what the one before it left undone, as a host does that takes
+    /// packets out of a log: then nothing is unseen between them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumes: bool,
 }
 
 /// Options of a run that change what a packet or a window is: they have to be those of all probes.

@@ -83,7 +83,7 @@ impl Merge {
     /// Where threads can't be started.
     pub fn run(
         self,
-        receiver: Receiver,
+        mut receiver: Receiver,
         sink: &mut dyn Sink,
         control: &MergeControl<'_>,
     ) -> io::Result<MergeOutcome> {
@@ -103,6 +103,9 @@ impl Merge {
             end: StreamEnd::Unread,
         };
         let reports = self.streams.iter().map(report).collect();
+        for stream in self.streams.iter().filter(|stream| stream.head.resumes) {
+            receiver.set_resuming(stream.head.id().probe);
+        }
         for (number, stream) in self.streams.into_iter().enumerate() {
             let inbox = Arc::clone(&inbox);
             let read = move || read_all(number, stream, &inbox);

@@ -69,6 +69,7 @@ fn head(producer: &Producer, probe: &str, epoch: u64) -> ProbeHead {
         weir: "0.1.0".to_owned(),
         fingerprint: ProbeHead::fingerprint_text(producer.fingerprint()),
         rules: rules(),
+        resumes: false,
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) fn head(probe: &str, epoch: u64) -> ProbeHead {
         weir: "0.1.0".to_owned(),
         fingerprint: ProbeHead::fingerprint_text(1),
         rules: PacketRules { headers: "outer".to_owned(), fragments: false, lateness_ns: 0 },
+        resumes: false,
     }
 }
 

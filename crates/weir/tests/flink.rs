@@ -246,6 +246,7 @@ fn without_exact(rows: &str) -> String {
 fn the_merge_in_java_knows_what_was_lost() {
     let Some(jars) = Jars::get("the_merge_in_java_knows_what_was_lost") else { return };
     losses::what_was_lost_is_that_of_weir_merge(jars);
+    losses::what_nobody_saw_is_that_of_weir_merge(jars);
 }
 
 #[test]

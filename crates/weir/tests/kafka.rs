@@ -44,6 +44,38 @@ mod results;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
+/// The topics of all tests, with their partitions and properties.
+#[cfg(feature = "kafka")]
+const TOPICS: &[broker::Topic] = &[
+    ("halves", "8", &[]),
+    ("together", "1", &[]),
+    ("again", "2", &[]),
+    ("long", "1", &[]),
+    ("refused", "2", &[]),
+    ("damaged", "1", &[]),
+    ("small", "1", &["max.message.bytes=1000"]),
+    ("killed", "2", &[]),
+    ("dead", "2", &[]),
+    ("away", "2", &[]),
+    ("spill", "2", &[]),
+    ("live", "4", &[]),
+    ("shared", "4", &[]),
+    ("by-source", "3", &[]),
+    ("by-source-rows", "2", &[]),
+    ("plain-rows", "1", &[]),
+    ("crash", "3", &[]),
+    ("crash-rows", "2", &[]),
+    ("moves", "4", &[]),
+    ("moves-rows", "1", &[]),
+    ("secure", "2", &[]),
+    ("once", "4", &[]),
+    ("partials", "2", &[]),
+    ("lies", "1", &[]),
+    ("headless", "1", &[]),
+    ("grown", "1", &[]),
+    ("kept", "2", &[]),
+];
+
 /// One broker for all, one after the other: it takes longer to start than most of them.
 #[test]
 #[cfg(feature = "kafka")]
@@ -54,7 +86,7 @@ fn probes_and_merges_by_kafka() {
     }
     // With wires of their own where that can be.
     let has_wires = wires::namespace(NAME);
-    let Some(broker) = broker::Broker::start(NAME) else { return };
+    let Some(broker) = broker::Broker::start(NAME, TOPICS) else { return };
     partitions::hosts_give_the_rows_of_one_run(&broker);
     partitions::what_partitions_cannot_do_is_refused(&broker);
     partitions::packets_are_spread_by_the_key_of_a_query(&broker);

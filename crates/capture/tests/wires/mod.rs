@@ -10,6 +10,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, sendto, socket};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::Command;
+use std::sync::mpsc;
 use weir_packet::interface::Direction;
 use weir_packet::source::{FrameBatch, Source};
 
@@ -29,6 +30,42 @@ pub fn namespace(test: &str) -> bool {
     }
     ip("link set lo up");
     true
+}
+
+/// A further namespace, and a thread in it that does what it is told.
+pub struct Elsewhere {
+    tasks: mpsc::Sender<Box<dyn FnOnce() + Send>>,
+    /// The thread, by which its namespace is named.
+    thread: String,
+}
+
+impl Elsewhere {
+    pub fn new(test: &str) -> Elsewhere {
+        let (tasks, told) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        let (began, begins) = mpsc::channel();
+        let test = test.to_owned();
+        std::thread::spawn(move || {
+            assert!(namespace(&test), "a second namespace, after a first");
+            let thread = std::fs::read_link("/proc/thread-self").expect("a thread");
+            let number = thread.file_name().and_then(|name| name.to_str()).expect("its number");
+            began.send(number.to_owned()).expect("it waits");
+            told.iter().for_each(|task| task());
+        });
+        Elsewhere { tasks, thread: begins.recv().expect("it begins") }
+    }
+
+    /// Does something in the namespace.
+    pub fn run<R: Send + 'static>(&self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        let (to, done) = mpsc::channel();
+        let told = self.tasks.send(Box::new(move || _ = to.send(task())));
+        told.expect("it goes on");
+        done.recv().expect("it does not panic")
+    }
+
+    /// Moves an interface of the calling thread's namespace there.
+    pub fn give(&self, interface: &str) {
+        ip(&format!("link set {interface} netns {}", self.thread));
+    }
 }
 
 /// By which interface a frame came, and which way it went: `v1 in`.

@@ -115,8 +115,11 @@ impl HeldNode {
 }
 
 /// Takes what machines report of losses into the records of their nodes.
-fn reports_to(nodes: &[HeldNode]) -> impl FnMut(usize, usize, &LossNews) {
-    |node, machine, news| nodes[node].record.add_report(machine, news)
+fn reports_to(nodes: &[HeldNode]) -> impl FnMut(Option<usize>, usize, &LossNews) {
+    move |node, machine, news| {
+        let of = node.map_or(nodes, |node| &nodes[node..=node]);
+        of.iter().for_each(|node| node.record.add_report(machine, news));
+    }
 }
 
 impl Receiver {
@@ -206,7 +209,7 @@ impl Receiver {
                 codec::add(&counts, &mut self.counted);
             }
             (Body::Closed(watermark), None) => what = Consequence::Closed(watermark),
-            (Body::End(_), None) => what = Consequence::End,
+            (Body::End(why), None) => what = Consequence::End(why),
             _ => return Err(UnreadableMessage::Target(message.target)),
         }
         self.streams.add(from, what, reports_to(&self.nodes));
@@ -225,6 +228,13 @@ impl Receiver {
     /// nothing of this one has come yet.
     pub fn begin_life(&mut self, probe: u128, epoch: u64) {
         self.streams.begin_life(probe, epoch);
+    }
+
+    /// Says that each life of a probe does again what the one before it left undone. Else nobody
+    /// knows how many frames passed between one that broke off and the next, and windows in between
+    /// have a completeness of next to nothing.
+    pub fn set_resuming(&mut self, probe: u128) {
+        self.streams.set_resuming(probe);
     }
 
     /// Says that messages of this life of a probe which are missing before others will not come, as

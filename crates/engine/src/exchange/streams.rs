@@ -1,12 +1,17 @@
 //! What has come of the messages of each producer: which numbers, and how far its time is.
 
-use super::message::MessageId;
+use super::message::{EndOf, MessageId};
 use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
 use crate::losses::LossNews;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_packet::source::Gap;
 
 /// The lives of a probe that are remembered. Messages of earlier ones count as seen.
 const LIVES: usize = 16;
+
+/// Stands for the frames that passed between a life that broke off and the next one: nobody knows
+/// how many. A link takes years for so many, and yet tens of thousands of lives fit into a sum.
+const UNSEEN_FRAMES: u64 = 1 << 48;
 
 /// All producers.
 #[derive(Default)]
@@ -25,6 +30,8 @@ pub(super) struct Streams {
 struct ProbeLives {
     lives: BTreeMap<u64, LifeMessages>,
     idle: bool,
+    /// Whether each life does again what the one before it left undone.
+    resumes: bool,
     /// Its number among all probes, from 1; 0 before it has one.
     machine: usize,
 }
@@ -36,7 +43,7 @@ struct LifeMessages {
     /// Those that came before one with a smaller number.
     ahead: BTreeMap<u64, Consequence>,
     closed: i64,
-    ended: bool,
+    ended: Option<EndOf>,
 }
 
 /// What a message does once all before it have come.
@@ -45,7 +52,7 @@ pub(super) enum Consequence {
     /// Something was lost that this node is to know of.
     Losses(usize, LossNews),
     Closed(i64),
-    End,
+    End(EndOf),
 }
 
 /// What becomes of a message.
@@ -71,6 +78,12 @@ impl Streams {
         if found.lives.len() > LIVES {
             found.lives.pop_first();
         }
+    }
+
+    /// Says that each life of a probe does again what the one before it left undone, so that
+    /// nothing is unseen between them.
+    pub(super) fn set_resuming(&mut self, probe: u128) {
+        self.probes.entry(probe).or_default().resumes = true;
     }
 
     /// Does not wait for a probe until it sends again.
@@ -101,12 +114,13 @@ impl Streams {
         }
     }
 
-    /// Adds a new message. `lost` takes what is reported of losses: node, machine, news.
+    /// Adds a new message. `lost` takes what is reported of losses: node, if it is not for all,
+    /// machine, news.
     pub(super) fn add(
         &mut self,
         id: MessageId,
         what: Consequence,
-        lost: impl FnMut(usize, usize, &LossNews),
+        lost: impl FnMut(Option<usize>, usize, &LossNews),
     ) {
         let MessageId { probe, epoch, number } = id;
         let found = self.probes.entry(probe).or_default();
@@ -129,7 +143,7 @@ impl Streams {
         &mut self,
         probe: u128,
         epoch: u64,
-        mut lost: impl FnMut(usize, usize, &LossNews),
+        mut lost: impl FnMut(Option<usize>, usize, &LossNews),
     ) -> u64 {
         let mut missing = 0u64;
         while let Some(life) = self.life(probe, epoch)
@@ -144,7 +158,10 @@ impl Streams {
     }
 
     /// The same of all lives of all probes.
-    pub(super) fn skip_all_missing(&mut self, mut lost: impl FnMut(usize, usize, &LossNews)) {
+    pub(super) fn skip_all_missing(
+        &mut self,
+        mut lost: impl FnMut(Option<usize>, usize, &LossNews),
+    ) {
         let lives = |(probe, found): (&u128, &ProbeLives)| {
             let probe = *probe;
             found.lives.keys().map(move |epoch| (probe, *epoch)).collect::<Vec<_>>()
@@ -160,17 +177,29 @@ impl Streams {
     }
 
     /// Does what the messages of a life say for which no earlier one is waited.
-    fn advance(&mut self, probe: u128, epoch: u64, mut lost: impl FnMut(usize, usize, &LossNews)) {
+    fn advance(
+        &mut self,
+        probe: u128,
+        epoch: u64,
+        mut lost: impl FnMut(Option<usize>, usize, &LossNews),
+    ) {
         let Streams { probes, closings, applied, .. } = self;
         let Some(found) = probes.get_mut(&probe) else { return };
+        let unseen_since = found.unseen_before(epoch);
         let Some(life) = found.lives.get_mut(&epoch) else { return };
         while let Some(what) = life.ahead.remove(&life.next) {
             life.next = life.next.saturating_add(1);
             match what {
                 Consequence::Nothing => {}
-                Consequence::Losses(node, news) => lost(node, found.machine - 1, &news),
-                Consequence::End => life.ended = true,
+                Consequence::Losses(node, news) => lost(Some(node), found.machine - 1, &news),
+                Consequence::End(why) => life.ended = Some(why),
                 Consequence::Closed(w) => {
+                    let is_first = life.closed == i64::MIN;
+                    if let Some(since) = unseen_since.filter(|since| is_first && *since < w) {
+                        let gap = Gap { frames: UNSEEN_FRAMES, since, until: w - 1 };
+                        let news = LossNews { gaps: vec![(since, gap)], ..LossNews::default() };
+                        lost(None, found.machine - 1, &news);
+                    }
                     life.closed = life.closed.max(w);
                     if w > *applied {
                         // Windows close at fewer watermarks then, and none stays open.
@@ -221,13 +250,20 @@ impl Streams {
 impl LifeMessages {
     /// Nothing has come yet.
     fn new() -> LifeMessages {
-        LifeMessages { next: 0, ahead: BTreeMap::new(), closed: i64::MIN, ended: false }
+        LifeMessages { next: 0, ahead: BTreeMap::new(), closed: i64::MIN, ended: None }
     }
 }
 
 impl ProbeLives {
     fn has_ended(&self) -> bool {
-        self.lives.last_key_value().is_some_and(|(_, life)| life.ended)
+        self.lives.last_key_value().is_some_and(|(_, life)| life.ended.is_some())
+    }
+
+    /// Where the life before this one broke off, the time from which on nobody has seen anything.
+    fn unseen_before(&self, epoch: u64) -> Option<i64> {
+        let (_, before) = self.lives.range(..epoch).next_back()?;
+        let broke_off = before.ended != Some(EndOf::Input) && !self.resumes;
+        broke_off.then_some(before.closed)
     }
 
     fn is_waited_for(&self) -> bool {
@@ -268,7 +304,7 @@ mod tests {
         assert_eq!(closings(&mut streams), NONE, "nothing came of the other");
         take(&mut streams, (2, 0, 0), Consequence::Closed(15));
         assert_eq!(closings(&mut streams), [10, 15]);
-        take(&mut streams, (2, 0, 1), Consequence::End);
+        take(&mut streams, (2, 0, 1), Consequence::End(EndOf::Input));
         assert_eq!(closings(&mut streams), [20]);
         assert_eq!((streams.applied(), streams.open().collect::<Vec<_>>()), (20, vec![1]));
     }
@@ -310,10 +346,49 @@ mod tests {
     }
 
     #[test]
+    fn nobody_knows_what_passed_after_a_life_broke_off() {
+        let unseen = |before: &[Consequence], resumes: bool, closed: i64| {
+            let mut streams = Streams::new();
+            for (number, what) in (0..).zip(before) {
+                let what = match what {
+                    Consequence::Closed(w) => Consequence::Closed(*w),
+                    Consequence::End(why) => Consequence::End(*why),
+                    _ => Consequence::Nothing,
+                };
+                take(&mut streams, (1, 7, number), what);
+            }
+            if resumes {
+                streams.set_resuming(1);
+            }
+            let mut told = Vec::new();
+            for (number, what) in [
+                (0, Consequence::Nothing),
+                (1, Consequence::Closed(closed)),
+                (2, Consequence::Closed(closed + 10)),
+            ] {
+                streams.add(id((1, 8, number)), what, |node, machine, news| {
+                    assert_eq!((node, machine, news.panes.len()), (None, 0, 0));
+                    told.extend(news.gaps.iter().map(|(at, gap)| (*at, gap.since, gap.until)));
+                });
+            }
+            told
+        };
+        use Consequence::{Closed, End, Nothing};
+        assert_eq!(unseen(&[Nothing, Closed(10), Nothing], false, 20), [(10, 10, 19)]);
+        assert_eq!(unseen(&[Closed(10), End(EndOf::Source)], false, 20), [(10, 10, 19)]);
+        assert_eq!(unseen(&[Nothing], false, 20), [(i64::MIN, i64::MIN, 19)]);
+        // It ended, it is done again, it was the first, and time went back.
+        assert_eq!(unseen(&[Closed(10), End(EndOf::Input)], false, 20), []);
+        assert_eq!(unseen(&[Closed(10)], true, 20), []);
+        assert_eq!(unseen(&[], false, 20), []);
+        assert_eq!(unseen(&[Closed(10)], false, 10), []);
+    }
+
+    #[test]
     fn a_life_that_begins_is_waited_for() {
         let mut streams = Streams::new();
         take(&mut streams, (1, 7, 0), Consequence::Closed(10));
-        take(&mut streams, (1, 7, 1), Consequence::End);
+        take(&mut streams, (1, 7, 1), Consequence::End(EndOf::Input));
         take(&mut streams, (2, 0, 0), Consequence::Closed(20));
         assert_eq!(closings(&mut streams), [10, 20], "the first has ended");
         streams.begin_life(1, 8);
@@ -346,11 +421,11 @@ mod tests {
         let news = || Consequence::Losses(3, LossNews::default());
         take(&mut streams, (1, 0, 2), news());
         take(&mut streams, (1, 0, 5), Consequence::Closed(10));
-        take(&mut streams, (1, 0, 6), Consequence::End);
+        take(&mut streams, (1, 0, 6), Consequence::End(EndOf::Input));
         assert_eq!(closings(&mut streams), [5]);
         let mut lost = Vec::new();
         let missing = streams.skip_missing(1, 0, |node, machine, _| lost.push((node, machine)));
-        assert_eq!((missing, lost), (3, vec![(3, 0)]), "1, 3 and 4");
+        assert_eq!((missing, lost), (3, vec![(Some(3), 0)]), "1, 3 and 4");
         assert_eq!((closings(&mut streams), streams.closed_by(1)), (vec![10], 10));
         assert_eq!(streams.open().count(), 0);
         assert_eq!(streams.standing(id((1, 0, 3))), Standing::Seen, "it comes too late");
@@ -372,7 +447,7 @@ mod tests {
     #[test]
     fn the_last_number_there_is_does_not_wrap() {
         let mut streams = Streams::new();
-        streams.add(id((1, u64::MAX, u64::MAX)), Consequence::End, |_, _, _| {});
+        streams.add(id((1, u64::MAX, u64::MAX)), Consequence::End(EndOf::Input), |_, _, _| {});
         assert_eq!(streams.standing(id((1, u64::MAX, u64::MAX))), Standing::Seen);
         assert_eq!(closings(&mut streams), NONE);
     }

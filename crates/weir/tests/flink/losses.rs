@@ -1,7 +1,9 @@
 //! What probes lost: `completeness()` of the merge in Java and of the job is that of `weir merge`.
 
 use crate::common::workplace;
-use crate::{ANY, Cluster, Jars, fixture, place, printed, publish, sorted, text, without_exact};
+use crate::{
+    ANY, Cluster, Jars, fixture, place, printed, publish, sorted, text, weir, without_exact,
+};
 use std::fs;
 use std::path::Path;
 
@@ -102,6 +104,54 @@ pub(crate) fn what_was_lost_is_that_of_weir_merge(jars: &Jars) {
         }
     }
     assert!(lost > 100, "little was lost: {lost} rows say so");
+}
+
+/// What passed between a life that broke off and the next one, of which nobody knows how much.
+pub(crate) fn what_nobody_saw_is_that_of_weir_merge(jars: &Jars) {
+    let folder = workplace();
+    let (mut unseen, mut whole) = (0, 0);
+    for query in QUERIES {
+        let plan = place(folder.path(), "plan.json");
+        fs::write(&plan, printed(&["cluster", "plan", "-e", query])).expect("a file");
+        let captures = ["dns.pcap", "mixed.pcap"].map(fixture);
+        let [first, second, both] = ["first", "second", "both"].map(|to| place(folder.path(), to));
+        let read = |probe: &str, captures: &[String], to: &str| {
+            let _ = fs::remove_file(to);
+            let read = captures.iter().flat_map(|file| ["-r", file]).collect::<Vec<_>>();
+            let publish = ["--publish", to, "--probe", probe];
+            printed(&[&["run", "-q", "-e", query], &read[..], &publish].concat());
+        };
+        read("b", &captures, &both);
+        for kept in [0, 1, 2, 3, 5, 8, 1000] {
+            read("a", &captures[..1], &first);
+            read("a", &captures[1..], &second);
+            break_off(&first, kept);
+            let from = ["--from", &second, "--from", &both, "--from", &first];
+            let merged =
+                weir(&[&["merge", "-q", "-e", query][..], &from, &["-o", "json"]].concat());
+            let found = jars.java("weir.merge.MergeCommand", &[&plan, &second, &both, &first]);
+            let expected = without_exact(text(&merged.stdout));
+            assert_eq!(sorted(text(&found.stdout)), sorted(&expected), "{kept}: {query}");
+            let of = |share: &str| expected.lines().filter(|row| row.contains(share)).count();
+            unseen += of("e-");
+            whole += of("\":1.0");
+        }
+    }
+    assert!(unseen > 100 && whole > 100, "{unseen} rows lack something, {whole} do not");
+}
+
+/// Leaves so many messages of a stream.
+fn break_off(stream: &str, kept: usize) {
+    let bytes = fs::read(stream).expect("the stream");
+    let length =
+        |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize;
+    let mut at = 8 + length(4);
+    for _ in 0..kept {
+        if at < bytes.len() {
+            at += 4 + length(at);
+        }
+    }
+    fs::write(stream, &bytes[..at]).expect("a file");
 }
 
 /// Streams of two probes of which something was lost in some windows, and not in others; and the

@@ -1,5 +1,7 @@
 //! A broker on loopback, by `cluster/kafka.sh`, and the commands over it.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use crate::common::{root, skip};
 use crate::over_wires::{LONG, text};
 use std::io::Write as _;
@@ -14,39 +16,12 @@ use weir_kafka::order::{
 };
 use weir_kafka::properties::Properties;
 
-/// The topics of all tests, with their partitions and properties.
-const TOPICS: &[(&str, &str, &[&str])] = &[
-    ("halves", "8", &[]),
-    ("together", "1", &[]),
-    ("again", "2", &[]),
-    ("long", "1", &[]),
-    ("refused", "2", &[]),
-    ("damaged", "1", &[]),
-    ("small", "1", &["max.message.bytes=1000"]),
-    ("killed", "2", &[]),
-    ("dead", "2", &[]),
-    ("away", "2", &[]),
-    ("spill", "2", &[]),
-    ("live", "4", &[]),
-    ("shared", "4", &[]),
-    ("by-source", "3", &[]),
-    ("by-source-rows", "2", &[]),
-    ("plain-rows", "1", &[]),
-    ("crash", "3", &[]),
-    ("crash-rows", "2", &[]),
-    ("moves", "4", &[]),
-    ("moves-rows", "1", &[]),
-    ("secure", "2", &[]),
-    ("once", "4", &[]),
-    ("partials", "2", &[]),
-    ("lies", "1", &[]),
-    ("headless", "1", &[]),
-    ("grown", "1", &[]),
-    ("kept", "2", &[]),
-];
+/// A topic of tests: its name, its partitions and its properties.
+pub(crate) type Topic = (&'static str, &'static str, &'static [&'static str]);
 
 pub(crate) struct Broker {
     home: tempfile::TempDir,
+    host: &'static str,
     port: u16,
 }
 
@@ -75,18 +50,23 @@ fn three_ports() -> u16 {
 }
 
 impl Broker {
-    /// Starts one, or says by name why the test is skipped.
-    pub(crate) fn start(test: &str) -> Option<Broker> {
+    /// Starts one with these topics, or says by name why the test is skipped.
+    pub(crate) fn start(test: &str, topics: &[Topic]) -> Option<Broker> {
+        Broker::start_at("127.0.0.1", test, topics)
+    }
+
+    /// The same, at this address.
+    pub(crate) fn start_at(host: &'static str, test: &str, topics: &[Topic]) -> Option<Broker> {
         let port = three_ports();
-        let broker = Broker { home: tempfile::tempdir().expect("a folder"), port };
+        let broker = Broker { home: tempfile::tempdir().expect("a folder"), host, port };
         let up = broker.script(&["up"]).output().expect("bash runs");
         if up.status.code() == Some(3) {
             skip(test, &format!("there is no Kafka to test with: {}", text(&up.stderr)));
             return None;
         }
         assert!(up.status.success(), "{}", text(&up.stderr));
-        assert_eq!(text(&up.stdout).trim(), format!("kafka://127.0.0.1:{port}"));
-        broker.make_topics();
+        assert_eq!(text(&up.stdout).trim(), format!("kafka://{host}:{port}"));
+        broker.make_topics(topics);
         Some(broker)
     }
 
@@ -94,6 +74,7 @@ impl Broker {
         let mut command = Command::new(root().join("cluster/kafka.sh"));
         command.args(args).env("KAFKA_HOME", self.home.path());
         command.env("KAFKA_PORT", self.port.to_string()).env("KAFKA_SECURE", "1");
+        command.env("KAFKA_HOST", self.host);
         command
     }
 
@@ -117,9 +98,9 @@ impl Broker {
     }
 
     /// Makes all topics. Each takes a program of Java, so that several are started at once.
-    fn make_topics(&self) {
-        for some in TOPICS.chunks(4) {
-            let make = |(name, partitions, config): &(&str, &str, &[&str])| {
+    fn make_topics(&self, topics: &[Topic]) {
+        for some in topics.chunks(4) {
+            let make = |(name, partitions, config): &Topic| {
                 let args = [&["topic", *name, *partitions][..], *config].concat();
                 self.script(&args).stderr(Stdio::piped()).spawn().expect("bash runs")
             };
@@ -136,9 +117,14 @@ impl Broker {
         assert!(grown.status.success(), "{}", text(&grown.stderr));
     }
 
+    /// Where it listens.
+    pub(crate) fn place(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
     /// The address of a topic.
     pub(crate) fn address(&self, topic: &str) -> String {
-        format!("kafka://127.0.0.1:{}/{topic}", self.port)
+        format!("kafka://{}/{topic}", self.place())
     }
 }
 

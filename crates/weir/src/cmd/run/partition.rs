@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use weir_capture::bpf::Filtered;
+use weir_cluster::ProbeHead;
 use weir_engine::exchange::{Producer, ProducerId};
 use weir_engine::reading::Reading;
 use weir_engine::run::{Options, Outcome, RunError, run};
@@ -102,7 +103,9 @@ impl Run<'_> {
         let id = ProducerId::named(&probe, 0);
         let plan = Physical::new(&self.program, &[]);
         let producer = Producer::new(&plan, &self.functions, options, id)?;
-        let head = serde_json::to_vec(&self.head(id, probe, &producer, options))?;
+        // Packets whose results are not in the log yet are analysed again.
+        let head = ProbeHead { resumes: true, ..self.head(id, probe, &producer, options) };
+        let head = serde_json::to_vec(&head)?;
         up.say(&FromWorker::Head(head))?;
         Ok(producer.run(source, &mut |message| up.message(message)))
     }

@@ -156,6 +156,7 @@ impl Run<'_> {
                 fragments: self.options.fragments,
                 lateness_ns: options.lateness_ns,
             },
+            resumes: false,
         }
     }
 

@@ -30,6 +30,7 @@ import weir.plan.NodePlan;
 import weir.rows.Text;
 import weir.wire.ByteReader;
 import weir.wire.Message;
+import weir.wire.Message.LossNews;
 import weir.wire.ProbeHead;
 import weir.wire.Unreadable;
 
@@ -145,6 +146,7 @@ public final class Front extends AbstractStreamOperator<String>
         if (!head.probe.equals(name)) {
             throw new Unreadable("the head of the stream is of probe `" + head.probe + "`");
         }
+        probe.lives.resumes(head.resumes);
         if (!head.fingerprint.equals(plan.fingerprint)) {
             throw new Unreadable("it runs another query: its fingerprint is " + head.fingerprint
                     + ", that of the job " + plan.fingerprint);
@@ -180,6 +182,11 @@ public final class Front extends AbstractStreamOperator<String>
         if (message.losses != null) {
             NodePlan node = plan.node(message.node, message.fingerprint);
             probe.losses.computeIfAbsent(node.number, of -> new Losses()).take(message.losses);
+        }
+        LossNews unseen = probe.lives.unseen();
+        if (unseen != null) {
+            plan.nodes.stream().filter(node -> !node.completeness().isEmpty()).forEach(node ->
+                    probe.losses.computeIfAbsent(node.number, of -> new Losses()).take(unseen));
         }
         for (Partial group : groups) {
             hold(probe, group);

@@ -113,7 +113,10 @@ final class ProbeProgress {
         probe.epoch = in.readLong();
         probe.refused = in.readBoolean();
         ProbeLives.Standing standing = ProbeLives.Standing.valueOf(in.readUTF());
-        long[] times = {in.readLong(), in.readLong(), in.readLong()};
+        long[] times = new long[probe.lives.times().length];
+        for (int i = 0; i < times.length; i++) {
+            times[i] = in.readLong();
+        }
         Map<Long, Long> lives = new TreeMap<>(Long::compareUnsigned);
         int n = in.readInt();
         for (int i = 0; i < n; i++) {

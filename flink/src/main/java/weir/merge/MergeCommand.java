@@ -116,6 +116,7 @@ public final class MergeCommand {
                     .min(Comparator.comparing(probe -> merger.probe(probe).closed())).orElseThrow();
             List<Life> lives = lanes.get(slowest);
             Life life = lives.get(0);
+            merger.probe(slowest).resumes(life.head.resumes);
             try {
                 byte[] bytes = life.stream.next();
                 if (bytes != null) {
@@ -123,6 +124,8 @@ public final class MergeCommand {
                     // The probe goes on in its next life: windows wait for that, too.
                     if (message.kind != Message.Kind.END || lives.size() == 1) {
                         merger.take(message, sink);
+                    } else {
+                        merger.probe(slowest).goesOn(message);
                     }
                     continue;
                 }

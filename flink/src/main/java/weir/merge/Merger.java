@@ -9,6 +9,7 @@ import weir.plan.JobPlan;
 import weir.plan.NodePlan;
 import weir.wire.Bytes;
 import weir.wire.Message;
+import weir.wire.Message.LossNews;
 import weir.wire.Unreadable;
 
 /**
@@ -83,6 +84,11 @@ public final class Merger {
         if (message.losses != null) {
             losses.get(plan.node(message.node, message.fingerprint).number)
                     .computeIfAbsent(message.probe, of -> new Losses()).take(message.losses);
+        }
+        LossNews unseen = probe.unseen();
+        if (unseen != null) {
+            losses.forEach(of -> of.computeIfAbsent(message.probe, none -> new Losses())
+                    .take(unseen));
         }
         for (Partial group : groups) {
             hold(probe, group);

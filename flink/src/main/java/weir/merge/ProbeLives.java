@@ -1,8 +1,10 @@
 package weir.merge;
 
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import weir.wire.Message;
+import weir.wire.Message.LossNews;
 
 /**
  * What has come of one probe: which messages of which life, and how far its time is. Each start
@@ -11,6 +13,13 @@ import weir.wire.Message;
 public final class ProbeLives {
     /** The lives that are remembered. Messages of earlier ones count as repeated. */
     public static final int LIVES = 16;
+    /** Stands for the frames that passed while no life saw any, as in Weir. */
+    private static final long UNSEEN_FRAMES = 1L << 48;
+
+    /** Bits for what is true of it, in checkpoints. */
+    private static final long WHOLE = 1;
+    private static final long RESUMES = 2;
+    private static final long BROKE_OFF = 4;
 
     /** What windows wait for. */
     public enum Standing {
@@ -25,6 +34,13 @@ public final class ProbeLives {
     /** By life the number of its next message, both without a sign. */
     private final TreeMap<Long, Long> next = new TreeMap<>(Long::compareUnsigned);
     private Standing standing = Standing.OPEN;
+    /** Whether its input came to its end, by its own word. */
+    private boolean whole;
+    /** Whether each life does again what the one before it left undone. */
+    private boolean resumes;
+    /** Whether the life before broke off, and since when nobody saw anything. */
+    private boolean brokeOff;
+    private long unseenSince = Long.MIN_VALUE;
     private long closed = Long.MIN_VALUE;
     /** When the last of its windows closes. */
     private long last = Long.MIN_VALUE;
@@ -43,8 +59,11 @@ public final class ProbeLives {
             }
             expected = 0L;
             if (next.isEmpty() || Long.compareUnsigned(message.epoch, next.lastKey()) > 0) {
+                brokeOff = !next.isEmpty() && !whole && !resumes;
+                unseenSince = closed;
                 closed = Long.MIN_VALUE;
                 standing = Standing.OPEN;
+                whole = false;
             }
         }
         if (Long.compareUnsigned(message.number, expected) < 0) {
@@ -72,9 +91,37 @@ public final class ProbeLives {
                 break;
             case END:
                 standing = Standing.ENDED;
+                whole = message.inputEnded();
                 break;
             default:
         }
+    }
+
+    /** Says whether each life does again what the one before it left undone. */
+    public void resumes(boolean does) {
+        resumes = does;
+    }
+
+    /** Takes the end of a life after which windows wait for the next one. */
+    public void goesOn(Message end) {
+        whole = end.inputEnded();
+    }
+
+    /**
+     * What nobody saw between the life before, if that broke off, and this one, which says for the
+     * first time how far it is; {@code null} if there is nothing. It is said once.
+     */
+    public LossNews unseen() {
+        if (!brokeOff || closed == Long.MIN_VALUE) {
+            return null;
+        }
+        brokeOff = false;
+        if (unseenSince >= closed) {
+            return null;
+        }
+        long until = closed - 1;
+        return new LossNews(
+                List.of(new LossNews.Gap(unseenSince, unseenSince, until, UNSEEN_FRAMES)), List.of());
     }
 
     /** Says that nothing is to wait for this probe until it sends again. */
@@ -124,12 +171,17 @@ public final class ProbeLives {
         all.closed = times[0];
         all.last = times[1];
         all.missing = times[2];
+        all.unseenSince = times[3];
+        all.whole = (times[4] & WHOLE) != 0;
+        all.resumes = (times[4] & RESUMES) != 0;
+        all.brokeOff = (times[4] & BROKE_OFF) != 0;
         return all;
     }
 
     /** For a checkpoint: what {@link #restored} takes beside lives and standing. */
     public long[] times() {
-        return new long[] {closed, last, missing};
+        long flags = (whole ? WHOLE : 0) | (resumes ? RESUMES : 0) | (brokeOff ? BROKE_OFF : 0);
+        return new long[] {closed, last, missing, unseenSince, flags};
     }
 
     /** The watermark that all probes have come to; {@code Long.MIN_VALUE} before that. */

@@ -87,6 +87,11 @@ public final class Message {
         from.end("the message");
     }
 
+    /** Whether it says that the input ended, not that its source failed. */
+    public boolean inputEnded() {
+        return reason == 1;
+    }
+
     /** Whether bytes begin as a message does, of whatever version. */
     public static boolean isMessage(byte[] bytes) {
         return bytes.length >= 3 && bytes[0] == 'W' && bytes[1] == 'P' && bytes[2] == 'R';

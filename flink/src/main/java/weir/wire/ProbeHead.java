@@ -23,6 +23,8 @@ public final class ProbeHead {
     public final String fingerprint;
     /** How its packets are read, as JSON: streams that differ here do not merge. */
     public final String rules;
+    /** Whether this life does again what the one before it left undone. */
+    public final boolean resumes;
 
     private ProbeHead(JsonNode head) throws Unreadable {
         probe = text(head, "probe");
@@ -39,6 +41,7 @@ public final class ProbeHead {
             throw new Unreadable("the head of the stream has no `epoch`");
         }
         fingerprint = text(head, "fingerprint");
+        resumes = head.path("resumes").asBoolean();
         JsonNode rules = head.path("rules");
         this.rules = "headers " + rules.path("headers").asText() + ", fragments "
                 + rules.path("fragments").asText() + ", lateness "
