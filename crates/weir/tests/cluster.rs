@@ -64,24 +64,46 @@ impl Queries {
     }
 }
 
-/// A process of this group that analyses packets out of the broker.
-fn host(queries: &Queries, broker: &Broker) -> Child {
-    let (from, to) = (broker.address("records"), broker.address("partials"));
-    let args = queries.command(&["run"], &["-i", &from, "--group", "hosts", "--publish", &to]);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let host = weir(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    host.expect("it starts")
+/// A process of a group that analyses packets out of the broker.
+struct Host(Option<Child>);
+
+impl Host {
+    fn start(queries: &Queries, broker: &Broker) -> Host {
+        let (from, to) = (broker.address("records"), broker.address("partials"));
+        let args = queries.command(&["run"], &["-i", &from, "--group", "hosts", "--publish", &to]);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let host = weir(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        Host(Some(host.expect("it starts")))
+    }
+
+    /// Ends it by Ctrl-C.
+    fn interrupt(mut self) {
+        let host = self.0.take().expect("it runs");
+        let told = Command::new("kill").args(["-INT", &host.id().to_string()]).status();
+        assert!(told.is_ok_and(|status| status.success()));
+        let output = ends(host, &["run"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+}
+
+/// All of its processes at once, also where a test fails.
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(host) = &mut self.0 {
+            kill_all(host);
+        }
+    }
 }
 
 /// Kills a process and those that it has started, as where their machine fails.
 fn kill_all(child: &mut Child) {
     let id = child.id().to_string();
+    // Of a test that failed, it may have ended before.
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-    let children = children.expect("it runs");
+    let children = children.unwrap_or_default();
     let all = children.split_whitespace().chain([id.as_str()]);
-    let killed = Command::new("kill").arg("-KILL").args(all).status();
-    assert!(killed.is_ok_and(|status| status.success()));
-    child.wait().expect("it ends");
+    let _ = Command::new("kill").arg("-KILL").args(all).stderr(Stdio::null()).status();
+    let _ = child.wait();
 }
 
 /// The lines of a topic.
@@ -125,7 +147,7 @@ fn a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run() {
     let publish: Vec<&str> = publish.iter().map(String::as_str).collect();
     let mut probe = sites[0].start(&publish);
     let sender = sites[1].start(&["-e", "packets | pass", "-w", &records]);
-    let mut hosts = [(); 2].map(|()| host(&queries, &broker));
+    let [killed, staying] = [(); 2].map(|()| Host::start(&queries, &broker));
     let job = flink.submit(&queries.args(), &broker.place(), "a,hosts/0,hosts/1");
 
     let send = |round: u8| site::send(&sites, round);
@@ -145,9 +167,9 @@ fn a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run() {
     arrives(4);
     // In the midst of a window.
     send(5);
-    kill_all(&mut hosts[0]);
+    drop(killed);
     arrives(5);
-    hosts[0] = host(&queries, &broker);
+    let hosts = [staying, Host::start(&queries, &broker)];
     send(6);
     broker.kill();
     send(7);
@@ -183,12 +205,7 @@ fn a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run() {
     let status = probe.child.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
     sender.interrupt();
-    for host in hosts {
-        let told = Command::new("kill").args(["-INT", &host.id().to_string()]).status();
-        assert!(told.is_ok_and(|status| status.success()));
-        let output = ends(host, &["run"]);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    }
+    hosts.into_iter().for_each(Host::interrupt);
     flink.kill();
     assert!(flink.up(NAME));
     let again = queries.command(&["run"], &["-r", &recorded[0], "-q"]);
