@@ -21,6 +21,10 @@ use flink::Flink;
 use over_wires::{Run, text};
 use site::Site;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// One cluster at a time: each takes gigabytes of memory.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const NAME: &str = "a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run";
 
@@ -127,6 +131,7 @@ fn second(row: &str) -> &str {
 
 #[test]
 fn a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if !broker::fetched(NAME) || !wires::namespace(NAME) {
         return;
     }
@@ -218,6 +223,44 @@ fn a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run() {
     wait_for(&broker, "rows-events", r#""event":"late""#);
     assert_eq!(lines(&broker, "rows"), found, "what is late changes nothing");
     flink.cancel(&job);
+}
+
+/// The three commands of the README, in a namespace where their ports are free.
+#[test]
+fn the_commands_of_the_readme_run_a_cluster() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    const TEST: &str = "the_commands_of_the_readme_run_a_cluster";
+    if !broker::fetched(TEST) || !wires::namespace(TEST) || Flink::new(TEST).is_none() {
+        return;
+    }
+    let readme = common::text(common::root().join("README.md"));
+    let block = readme.split_once("  ```sh\n  cluster/up").expect("the commands").1;
+    let commands = format!("set -e\ncluster/up{}", block.split_once("```").expect("an end").0);
+    let folder = common::workplace();
+    let shell = |commands: &str| {
+        let weir = std::path::Path::new(env!("CARGO_BIN_EXE_weir")).parent().expect("a folder");
+        let path = std::env::var("PATH").expect("a path");
+        let output = Command::new("bash")
+            .args(["-c", commands])
+            .current_dir(common::root())
+            .env("PATH", format!("{}:{path}", weir.display()))
+            .env("KAFKA_HOME", folder.path().join("kafka"))
+            .env("FLINK_HOME", folder.path().join("flink"))
+            .output();
+        output.expect("bash runs")
+    };
+    let ran = shell(&commands);
+    let alerts = ran.status.success().then(|| {
+        let look = |_: &u32| {
+            let read = shell("cluster/kafka.sh read alerts");
+            let lines = text(&read.stdout).to_owned();
+            (!lines.is_empty()).then_some(lines)
+        };
+        (0..20).find_map(|n| look(&n))
+    });
+    shell("cluster/flink.sh down; cluster/kafka.sh down");
+    let alerts = alerts.flatten().unwrap_or_else(|| panic!("{}", text(&ran.stderr)));
+    assert!(alerts.contains(r#""alert.rule":"syn_flood""#), "{alerts}");
 }
 
 /// Shows the rows that are not in both.
