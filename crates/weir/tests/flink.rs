@@ -11,6 +11,8 @@ mod common;
 mod kills;
 #[path = "flink/losses.rs"]
 mod losses;
+#[path = "flink/random.rs"]
+mod random;
 #[path = "flink/stages.rs"]
 mod stages;
 #[path = "flink/tables.rs"]
@@ -486,6 +488,7 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     let all = cluster.ask(&["list"]);
     assert!(jobs.iter().all(|job| all.contains(job.as_str())), "{all}");
     stages::rows_meet_and_are_folded(&cluster);
+    random::random_programs_give_the_rows_of_one_run(&cluster);
     alerts::random_rows_give_the_alerts_of_one_run(&cluster);
     losses::rows_say_what_was_lost(&cluster);
     alerts::detectors_give_the_alerts_of_one_run(&cluster);

@@ -17,10 +17,10 @@ const FIRST: i64 = 1_795_240_240_000_000_000;
 const S: i64 = 1_000_000_000;
 
 /// Numbers that look like random ones, the same each time.
-struct Draw(u64);
+pub(crate) struct Draw(pub(crate) u64);
 
 impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) % n
     }
