@@ -239,11 +239,10 @@ fn the_commands_of_the_readme_run_a_cluster() {
     let folder = common::workplace();
     let shell = |commands: &str| {
         let weir = std::path::Path::new(env!("CARGO_BIN_EXE_weir")).parent().expect("a folder");
-        let path = std::env::var("PATH").expect("a path");
+        let with_weir = format!("PATH=\"{}:$PATH\"\n{commands}", weir.display());
         let output = Command::new("bash")
-            .args(["-c", commands])
+            .args(["-c", &with_weir])
             .current_dir(common::root())
-            .env("PATH", format!("{}:{path}", weir.display()))
             .env("KAFKA_HOME", folder.path().join("kafka"))
             .env("FLINK_HOME", folder.path().join("flink"))
             .output();
