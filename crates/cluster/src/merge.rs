@@ -61,6 +61,15 @@ impl Merge {
         all
     }
 
+    /// The versions of Weir besides this one that wrote streams, each with the names of these.
+    pub fn other_versions(&self, own: &str) -> BTreeMap<&str, Vec<&str>> {
+        let mut all = BTreeMap::<&str, Vec<&str>>::new();
+        for ProbeStream { name, head, .. } in self.streams.iter().filter(|s| s.head.weir != own) {
+            all.entry(&head.weir).or_default().push(name);
+        }
+        all
+    }
+
     fn ids(&self) -> impl Iterator<Item = ProducerId> {
         self.streams.iter().map(|stream| stream.head.id())
     }

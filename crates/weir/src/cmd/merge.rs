@@ -87,7 +87,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let options = Options { lateness_ns: merge.rules().lateness_ns, ..options };
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
     merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
-    warn_of_shared_names(&merge, &args, term);
+    warn_of_streams(&merge, &args, term);
     let mut sink = match collector {
         Some(collector) => collector.into_sink(),
         None => sink(&args, files, format, &stop, term)?,
@@ -181,15 +181,25 @@ fn confine_merge(args: &MergeArgs, term: &Term) {
     }
 }
 
-fn warn_of_shared_names(merge: &Merge, args: &MergeArgs, term: &Term) {
+/// Warns of what may be meant otherwise.
+fn warn_of_streams(merge: &Merge, args: &MergeArgs, term: &Term) {
+    if args.quiet {
+        return;
+    }
     for (probe, streams) in merge.shared_names() {
-        if !args.quiet {
-            term.warning(format_args!(
-                "{} are streams of one probe, {probe}, and are read one after the other; different \
-                 probes need different names (weir run --probe)",
-                streams.join(", ")
-            ));
-        }
+        term.warning(format_args!(
+            "{} are streams of one probe, {probe}, and are read one after the other; different \
+             probes need different names (weir run --probe)",
+            streams.join(", ")
+        ));
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    for (version, streams) in merge.other_versions(own) {
+        term.warning(format_args!(
+            "{} were written by Weir {version}, and this is {own}; the query is the same, but what \
+             has changed between the versions may count packets in another way",
+            streams.join(", ")
+        ));
     }
 }
 
