@@ -13,10 +13,11 @@
 #   cluster/kafka.sh down     ends it
 #
 # KAFKA_PORT sets the port (19092); the controller has the next one. KAFKA_HOME sets the folder of
-# the node, so that several can run beside each other. KAFKA_HOST sets the address that it listens at
-# (127.0.0.1): whoever reaches another one reads and writes all topics. With KAFKA_SECURE=1 when it is made, the port
-# after these takes TLS, by the certificate tls/ca.pem in that folder, and SASL: the user is
-# `probe`, its password `plain-secret` by PLAIN and `scram-secret` by SCRAM-SHA-512.
+# the node, so that several can run beside each other. KAFKA_HOST sets the address that it listens
+# at (127.0.0.1): whoever reaches another one reads and writes all topics. With KAFKA_SECURE=1 when
+# it is made, the port after these takes TLS, by the certificate tls/ca.pem in that folder, and
+# SASL: the user is `probe`, its password `plain-secret` by PLAIN and `scram-secret` by
+# SCRAM-SHA-512.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VERSION=4.3.0

@@ -201,8 +201,8 @@ fn the_lives_of_a_probe_follow_each_other() {
         rows.iter().map(|(_, row)| row[..5].to_vec()).collect::<Vec<_>>()
     };
     assert_eq!(counted(&again), counted(&rows));
-    // Nobody knows how many frames passed where the first had closed no window, until the second
-    // closes one.
+    // From the last window that the first life closed to the first one that the second closes, the
+    // number of frames is unknown.
     for (_, row) in &again {
         let (Value::Time(ts), Value::Float(share)) = (&row[0], &row[5]) else { panic!("{row:?}") };
         match ts / S {

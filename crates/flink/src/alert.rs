@@ -15,7 +15,7 @@ pub(crate) struct JobAlert {
     pub(crate) sql: String,
     /// What the rule is called.
     pub(crate) rule: String,
-    /// What the operator has to know.
+    /// The settings of the operator, as JSON.
     pub(crate) plan: Json,
 }
 

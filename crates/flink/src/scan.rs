@@ -2,7 +2,8 @@
 
 use crate::expr::value;
 use crate::node::columns;
-use crate::term::{Term, ident};
+use crate::sql::{interval, keyed};
+use crate::term::Term;
 use crate::views::ViewRows;
 use serde_json::{Value as Json, json};
 use weir_plan::{Scan, Schema};
@@ -14,7 +15,7 @@ pub(crate) struct JobScan {
     pub(crate) name: String,
     /// A query for the columns of rows, then for their key, `$rowtime` and `$order`.
     pub(crate) sql: String,
-    /// What the operator has to know.
+    /// The settings of the operator, as JSON.
     pub(crate) plan: Json,
 }
 
@@ -33,13 +34,11 @@ impl JobScan {
             return Err("`scan` over rows of several pipelines".to_owned());
         }
         let input = &rows.schema;
-        let mut select: Vec<String> = input.columns.iter().map(|c| ident(&c.name)).collect();
         let keys: Result<Vec<Term>, String> =
             scan.keys.iter().map(|key| value(key, input)).collect();
-        select.push(format!("{} AS `$key`", Term::key(keys?)));
         let every_ns = rows.window.map_or(0, |time| time.every_ns);
         // Operators have the time of a row in milliseconds.
-        crate::sql::interval(every_ns)?;
+        interval(every_ns)?;
         let mut states = Vec::new();
         for state in &scan.states {
             states.push(json!({
@@ -56,11 +55,7 @@ impl JobScan {
             "max_keys": scan.max_keys.to_string(),
             "states": states,
         });
-        let sql = format!(
-            "SELECT {},\n  `$rowtime`, `$order`\nFROM {}",
-            select.join(",\n  "),
-            rows.table()
-        );
+        let sql = keyed(rows, keys?);
         Ok(JobScan { name: name.to_owned(), sql, plan })
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::expr::{column, constant};
 use crate::node::columns;
-use crate::sql::interval;
+use crate::sql::{interval, keyed};
 use crate::term::{Term, ident};
 use crate::views::{TimeAt, ViewRows, WindowTime};
 use serde_json::{Value as Json, json};
@@ -17,7 +17,7 @@ pub(crate) struct JobJoin {
     pub(crate) name: String,
     /// Queries for the columns of both sides, then for the key, `$rowtime` and `$order`.
     pub(crate) sides: [String; 2],
-    /// What the operator has to know.
+    /// The settings of the operator, as JSON.
     pub(crate) plan: Json,
 }
 
@@ -43,7 +43,7 @@ impl JobJoin {
         let keys = |rows: &ViewRows, of: fn(&(usize, usize)) -> usize| -> Vec<Term> {
             join.keys.iter().map(|key| column(&rows.schema, of(key))).collect()
         };
-        let sides = [side(left, keys(left, |key| key.0)), side(right, keys(right, |key| key.1))];
+        let sides = [keyed(left, keys(left, |key| key.0)), keyed(right, keys(right, |key| key.1))];
         let mut beside = Vec::new();
         for c in &join.columns {
             let absent = c.default.as_ref().unwrap_or(&Value::Absent);
@@ -71,14 +71,6 @@ impl JobJoin {
         };
         Ok((JobJoin { name: name.to_owned(), sides, plan }, rows))
     }
-}
-
-/// A query for the rows of a side, with what they meet by. As with every key, an absent part is a
-/// value of its own.
-fn side(rows: &ViewRows, keys: Vec<Term>) -> String {
-    let mut columns: Vec<String> = rows.schema.columns.iter().map(|c| ident(&c.name)).collect();
-    columns.push(format!("{} AS `$key`", Term::key(keys)));
-    format!("SELECT {},\n  `$rowtime`, `$order`\nFROM {}", columns.join(",\n  "), rows.table())
 }
 
 /// The window of the rows of all sides.

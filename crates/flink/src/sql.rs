@@ -2,7 +2,7 @@
 
 use crate::aggregates::aggregate;
 use crate::expr::{ordered, value};
-use crate::term::ident;
+use crate::term::{Term, ident};
 use crate::views::{TimeAt, ViewRows, WindowTime};
 use weir_plan::{Order, Per, SortKey, Summarize, Window};
 
@@ -15,6 +15,14 @@ pub(crate) fn interval(ns: i64) -> Result<String, String> {
         0 => Ok(format!("INTERVAL '{}.{:03}' SECOND(10, 3)", ns / 1_000_000_000, ns / MS % 1000)),
         _ => Err("windows that are no whole number of milliseconds".to_owned()),
     }
+}
+
+/// A query for rows with their key, as operators take them. As with every key, an absent part is a
+/// value of its own.
+pub(crate) fn keyed(rows: &ViewRows, keys: Vec<Term>) -> String {
+    let mut columns: Vec<String> = rows.schema.columns.iter().map(|c| ident(&c.name)).collect();
+    columns.push(format!("{} AS `$key`", Term::key(keys)));
+    format!("SELECT {},\n  `$rowtime`, `$order`\nFROM {}", columns.join(",\n  "), rows.table())
 }
 
 /// A further `summarize`, and how the windows of its rows lie.

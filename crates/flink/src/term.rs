@@ -1,5 +1,5 @@
-//! What an expression is on Flink: one tree, printed as SQL where a view computes it, and as JSON
-//! where an operator of the job does. Both mean the same: an absent value is NULL, a comparison
+//! Expressions of a job: one tree, printed as SQL for the views of a job and as JSON for its
+//! operators. Both mean the same: an absent value is NULL, a comparison
 //! with one is unknown, and `IS TRUE` makes false of that.
 
 use serde_json::{Value as Json, json};

@@ -43,7 +43,7 @@ impl Source {
     }
 }
 
-/// What makes rows of rows, in the order of dependence.
+/// A step of a job, which makes a view. Each comes after those whose views it reads.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Step {
     /// A statement that makes a view.
@@ -115,7 +115,7 @@ impl Views {
     /// Adds the stages of a pipeline that stand above the exchange.
     ///
     /// # Errors
-    /// Names what SQL does not do.
+    /// Names what a job does not do.
     pub(crate) fn add_pipeline(&mut self, fragment: &Fragment) -> Result<(), String> {
         let sides: Vec<&ViewRows> = match &fragment.from {
             Inlet::Exchange(_) => self.nodes.get(&fragment.pipeline).into_iter().collect(),

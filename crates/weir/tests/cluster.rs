@@ -1,6 +1,6 @@
 //! A whole cluster: two probes in namespaces of their own, hosts that share the packets of one of
 //! them, a broker, and a job on Flink over three detectors. Each of them is killed in turn and comes
-//! back. What was on the wires is recorded, and the rows of the job are those of one run over it.
+//! back. The packets on the wires are recorded, and the job gives the rows of one run over them.
 
 #![cfg(all(target_os = "linux", feature = "kafka"))]
 
@@ -11,6 +11,8 @@ mod common;
 mod flink;
 #[path = "common/over_wires.rs"]
 mod over_wires;
+#[path = "common/same_rows.rs"]
+mod same_rows;
 #[path = "cluster/site.rs"]
 mod site;
 #[path = "../../capture/tests/wires/mod.rs"]
@@ -19,6 +21,7 @@ mod wires;
 use broker::{Broker, Topic, ends, rows, run, weir};
 use flink::Flink;
 use over_wires::{Run, text};
+use same_rows::are_the_same;
 use site::Site;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +39,7 @@ const HOST: &str = "10.99.0.1";
 const TOTALS: &str = "packets | summarize n = count(), bytes = sum(len), ports = distinct(dport), \
     completeness() by ip.src every 1s";
 
-/// What all probes run, and the job.
+/// The queries that the probes and the job run.
 struct Queries {
     folder: tempfile::TempDir,
 }
@@ -163,7 +166,7 @@ fn a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run() {
     send(2);
     assert!(flink.up(NAME));
     arrives(2);
-    // What the probe does not see while it is gone.
+    // The probe is gone, and misses its part of these packets.
     kill_all(&mut probe.child);
     let unseen = send(3);
     let mut probe = sites[0].start(&publish);
@@ -199,10 +202,9 @@ fn a_cluster_whose_parts_are_killed_gives_the_rows_of_one_run() {
     }
     let of_whole = |row: &&str| second(row) != unseen;
     let found = lines(&broker, "rows");
-    compare(
-        found.iter().map(String::as_str).filter(of_whole),
-        expected.iter().copied().filter(of_whole),
-    );
+    let whole: Vec<&str> = found.iter().map(String::as_str).filter(of_whole).collect();
+    let expected: Vec<&str> = expected.into_iter().filter(of_whole).collect();
+    are_the_same(&whole.join("\n"), &expected.join("\n"));
     what_nobody_saw(&found, &unseen);
 
     // The parts end, each in its way; then groups of windows come that are out.
@@ -260,18 +262,6 @@ fn the_commands_of_the_readme_run_a_cluster() {
     shell("cluster/flink.sh down; cluster/kafka.sh down");
     let alerts = alerts.flatten().unwrap_or_else(|| panic!("{}", text(&ran.stderr)));
     assert!(alerts.contains(r#""alert.rule":"syn_flood""#), "{alerts}");
-}
-
-/// Shows the rows that are not in both.
-fn compare<'a>(found: impl Iterator<Item = &'a str>, expected: impl Iterator<Item = &'a str>) {
-    let (mut found, mut expected): (Vec<&str>, Vec<&str>) = (found.collect(), expected.collect());
-    found.sort_unstable();
-    expected.sort_unstable();
-    let only = |these: &[&str], those: &[&str]| -> Vec<String> {
-        these.iter().filter(|row| !those.contains(row)).map(|row| (*row).to_owned()).collect()
-    };
-    let (more, fewer) = (only(&found, &expected), only(&expected, &found));
-    assert!(found == expected, "too many: {more:#?}\nmissing: {fewer:#?}");
 }
 
 /// Of the window in which a probe was gone, the rows have what the other saw, and say that it is

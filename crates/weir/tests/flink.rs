@@ -13,6 +13,8 @@ mod kills;
 mod losses;
 #[path = "flink/random.rs"]
 mod random;
+#[path = "common/same_rows.rs"]
+mod same_rows;
 #[path = "flink/stages.rs"]
 mod stages;
 #[path = "flink/tables.rs"]

@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/over_wires.rs"]
 mod over_wires;
+#[path = "merge/warnings.rs"]
+mod warnings;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
@@ -344,53 +346,6 @@ fn metrics_of_a_merged_query_are_refused() {
         "packets | summarize n = count() by ip.src every 1s | metric counter \"hosts\" of n";
     let why = "weir merge exports no metrics, and the query has `metric` (hosts)";
     fails(&["merge", "-e", query, "--from", "never.wps"], 2, why);
-}
-
-/// The second is taken for a later life of the first, whose windows are out by then.
-#[test]
-fn two_probes_of_one_name_are_warned_of() {
-    let folder = Folder::new();
-    let files = ["a.wps", "b.wps"].map(|name| folder.path(name));
-    let (query, capture) = ("source_counts", &fixture("mixed.pcap"));
-    for (file, share) in files.iter().zip(SHARES) {
-        let args = ["run", query, "-r", capture, "--publish", file, "--probe", "x", "--", share];
-        assert_eq!(rows(&args), "");
-    }
-    let output = run(&["merge", query, "--from", &files[0], "--from", &files[1], "-o", "json"]);
-    let told = text(&output.stderr);
-    assert!(told.contains("b.wps are streams of one probe, x, and are read one after"), "{told}");
-    assert!(told.contains(" groups left out, whose windows were out"), "{told}");
-    assert_eq!(output.status.code(), Some(1), "{told}");
-}
-
-/// A stream may be hostile from its first byte on, so permissions are given up before it is read.
-#[test]
-fn probes_of_another_version_are_warned_of() {
-    let folder = Folder::new();
-    let (query, capture) = ("source_counts", &fixture("mixed.pcap"));
-    let files = ["a.wps", "b.wps"].map(|name| folder.path(name));
-    for (file, share) in files.iter().zip(SHARES) {
-        publish(query, capture, file, share);
-    }
-    let merge = ["merge", query, "--from", &files[0], "--from", &files[1], "-o", "json"];
-    assert!(!text(&run(&merge).stderr).contains("written by Weir"));
-    let (own, other) =
-        (concat!("\"weir\":\"", env!("CARGO_PKG_VERSION"), "\""), "\"weir\":\"x.y.z\"");
-    let mut bytes = fs::read(&files[1]).expect("the stream");
-    let at = bytes.windows(own.len()).position(|bytes| bytes == own.as_bytes());
-    let at = at.expect("its head says the version");
-    bytes.splice(at..at + own.len(), other.bytes());
-    let longer = other.len() as i64 - own.len() as i64;
-    let len = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-    let len = u32::try_from(i64::from(len) + longer).expect("a length");
-    bytes[4..8].copy_from_slice(&len.to_le_bytes());
-    fs::write(&files[1], bytes).expect("writes");
-    let output = run(&merge);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("b.wps were written by Weir x.y.z, and this is "), "{told}");
-    assert!(!told.contains("a.wps were"), "{told}");
-    assert!(!text(&run(&[&merge[..], &["-q"]].concat()).stderr).contains("written by Weir"));
 }
 
 #[test]

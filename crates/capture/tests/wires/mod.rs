@@ -32,7 +32,7 @@ pub fn namespace(test: &str) -> bool {
     true
 }
 
-/// A further namespace, and a thread in it that does what it is told.
+/// Another network namespace, with a thread in it that runs closures.
 pub struct Elsewhere {
     tasks: mpsc::Sender<Box<dyn FnOnce() + Send>>,
     /// The thread, by which its namespace is named.
@@ -54,7 +54,7 @@ impl Elsewhere {
         Elsewhere { tasks, thread: begins.recv().expect("it begins") }
     }
 
-    /// Does something in the namespace.
+    /// Runs a closure in the namespace.
     pub fn run<R: Send + 'static>(&self, task: impl FnOnce() -> R + Send + 'static) -> R {
         let (to, done) = mpsc::channel();
         let told = self.tasks.send(Box::new(move || _ = to.send(task())));

@@ -1,6 +1,7 @@
 //! Alerts of a job are those of `weir merge`: of the detectors that jobs run, and of random rows.
 
 use crate::common::{detectors, root, workplace};
+use crate::same_rows::are_the_same;
 use crate::{Cluster, place, printed, sorted, weir};
 use std::fs;
 use std::path::Path;
@@ -30,16 +31,6 @@ pub(crate) fn two_probes(
     let one = printed(&[&["run"], queries, &read, &["-o", "json", "-q"]].concat());
     assert_eq!(sorted(&merged), sorted(&one));
     ([a, b], merged)
-}
-
-/// Shows the rows that are not in both.
-pub(crate) fn are_the_same(found: &str, expected: &str) {
-    let (found, expected) = (sorted(found), sorted(expected));
-    let only = |these: &[String], those: &[String]| -> Vec<String> {
-        these.iter().filter(|row| !those.contains(row)).cloned().collect()
-    };
-    let (more, fewer) = (only(&found, &expected), only(&expected, &found));
-    assert!(found == expected, "too many: {more:#?}\nmissing: {fewer:#?}");
 }
 
 /// The detectors that run on Flink whatever probe sees which packet, and captures that trigger

@@ -106,7 +106,8 @@ pub(crate) fn what_was_lost_is_that_of_weir_merge(jars: &Jars) {
     assert!(lost > 100, "little was lost: {lost} rows say so");
 }
 
-/// What passed between a life that broke off and the next one, of which nobody knows how much.
+/// `completeness()` between a life that broke off and the next one: nobody knows how many frames
+/// passed.
 pub(crate) fn what_nobody_saw_is_that_of_weir_merge(jars: &Jars) {
     let folder = workplace();
     let (mut unseen, mut whole) = (0, 0);

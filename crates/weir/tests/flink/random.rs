@@ -1,16 +1,17 @@
 //! Random programs over merged rows: a job gives the rows of `weir merge` and of one run. Numbers
 //! are those at the edges of their types, and some that rows have.
 
-use crate::alerts::{are_the_same, busy_now_and_then, two_probes};
+use crate::alerts::{busy_now_and_then, two_probes};
 use crate::common::workplace;
 use crate::losses::Draw;
+use crate::same_rows::are_the_same;
 use crate::{Cluster, place, weir};
 use proptest::prelude::any;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 use std::fs;
 
-/// What pipelines begin with.
+/// A summarize over packets, with which a random pipeline begins.
 struct Base {
     name: &'static str,
     stages: &'static str,

@@ -1,7 +1,8 @@
 //! `join`, `union` and `scan` of a job give the rows of one run, and so does what follows them.
 
-use crate::alerts::{are_the_same, busy_now_and_then, two_probes};
+use crate::alerts::{busy_now_and_then, two_probes};
 use crate::common::workplace;
+use crate::same_rows::are_the_same;
 use crate::{Cluster, place};
 use std::fs;
 
