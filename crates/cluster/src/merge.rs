@@ -113,7 +113,7 @@ impl Merge {
         };
         let reports = self.streams.iter().map(report).collect();
         for stream in self.streams.iter().filter(|stream| stream.head.resumes) {
-            receiver.set_resuming(stream.head.id().probe);
+            receiver.set_resuming(stream.head.id().probe, true);
         }
         for (number, stream) in self.streams.into_iter().enumerate() {
             let inbox = Arc::clone(&inbox);

@@ -168,9 +168,7 @@ impl Merging {
         report.end = StreamEnd::Unread;
         let next = self.lanes.next_epoch(probe).map_or(epoch, |known| known.min(epoch));
         self.receiver.begin_life(probe, next);
-        if head.resumes {
-            self.receiver.set_resuming(probe);
-        }
+        self.receiver.set_resuming(probe, head.resumes);
         if let Some(message) = ended
             && !self.take_in(probe, before, &message, sink)
         {

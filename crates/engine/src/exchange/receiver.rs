@@ -230,11 +230,11 @@ impl Receiver {
         self.streams.begin_life(probe, epoch);
     }
 
-    /// Says that each life of a probe does again what the one before it left undone. Else nobody
-    /// knows how many frames passed between one that broke off and the next, and windows in between
-    /// have a completeness of next to nothing.
-    pub fn set_resuming(&mut self, probe: u128) {
-        self.streams.set_resuming(probe);
+    /// Says whether the lives of a probe from now on do again what the one before left undone. If
+    /// not, which is so at first, nobody knows how many frames passed between one that broke off
+    /// and the next, and windows in between have a completeness of next to nothing.
+    pub fn set_resuming(&mut self, probe: u128, resumes: bool) {
+        self.streams.set_resuming(probe, resumes);
     }
 
     /// Says that messages of this life of a probe which are missing before others will not come, as

@@ -10,7 +10,8 @@ use weir_packet::source::Gap;
 const LIVES: usize = 16;
 
 /// Stands for the frames that passed between a life that broke off and the next one: nobody knows
-/// how many. A link takes years for so many, and yet tens of thousands of lives fit into a sum.
+/// how many. A link of 100 Gbit/s takes weeks for so many, and yet tens of thousands of lives fit
+/// into a sum.
 const UNSEEN_FRAMES: u64 = 1 << 48;
 
 /// All producers.
@@ -80,10 +81,10 @@ impl Streams {
         }
     }
 
-    /// Says that each life of a probe does again what the one before it left undone, so that
-    /// nothing is unseen between them.
-    pub(super) fn set_resuming(&mut self, probe: u128) {
-        self.probes.entry(probe).or_default().resumes = true;
+    /// Says whether the lives of a probe from now on do again what the one before left undone, so
+    /// that nothing is unseen between them.
+    pub(super) fn set_resuming(&mut self, probe: u128, resumes: bool) {
+        self.probes.entry(probe).or_default().resumes = resumes;
     }
 
     /// Does not wait for a probe until it sends again.
@@ -358,7 +359,7 @@ mod tests {
                 take(&mut streams, (1, 7, number), what);
             }
             if resumes {
-                streams.set_resuming(1);
+                streams.set_resuming(1, true);
             }
             let mut told = Vec::new();
             for (number, what) in [
