@@ -9,6 +9,7 @@
 
 mod arms;
 mod routes;
+mod shorten;
 mod write;
 
 pub(crate) use arms::{SAME, TWICE};
@@ -29,22 +30,56 @@ pub(crate) const OUTLETS_MAX: usize = 64;
 #[derive(Clone, PartialEq, Debug)]
 enum Deed {
     Drop,
-    /// The outlet of this number gets it, with a tag that has this VLAN identifier if any.
-    Send(usize, Option<u16>),
+    /// The outlet of this number gets it.
+    Send(usize, Edits),
     /// The key chooses who gets it: the [`text_word`](weir_plan::ends::text_word) of each output
-    /// and its number. The tag is as above.
-    Steer(Vec<Lowered>, Vec<(u64, usize)>, Option<u16>),
+    /// and its number.
+    Steer(Vec<Lowered>, Vec<(u64, usize)>, Edits),
 }
 
 impl Deed {
-    /// The tag with which an outlet gets the frame, of deeds by which one does.
-    fn tag(&self) -> Option<Option<u16>> {
+    /// What is done to the frame before an outlet gets it, of deeds by which one does.
+    fn edits(&self) -> Option<Edits> {
         match self {
             Deed::Drop => None,
-            Deed::Send(_, tag) | Deed::Steer(_, _, tag) => Some(*tag),
+            Deed::Send(_, edits) | Deed::Steer(_, _, edits) => Some(*edits),
         }
     }
 }
+
+/// What is done to a frame before it goes out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct Edits {
+    /// It gets a tag that has this VLAN identifier.
+    tag: Option<u16>,
+    /// So many bytes of it leave at most, its tag included, as a whole, shorter packet.
+    most: Option<u16>,
+}
+
+impl Edits {
+    const NONE: Edits = Edits { tag: None, most: None };
+
+    /// Bytes by which it becomes longer.
+    fn tag_bytes(self) -> i32 {
+        if self.tag.is_some() { TAG_BYTES } else { 0 }
+    }
+
+    /// As a word of the stack: the tag as it stands in a frame, in the order of this machine's
+    /// bytes, and above it how many bytes leave at most; 0 for none of these.
+    fn word(self) -> i64 {
+        let tag = self.tag.map_or(0, |id| {
+            let [high, low] = id.to_be_bytes();
+            u32::from_ne_bytes([0x81, 0x00, high, low])
+        });
+        i64::from(tag) | i64::from(self.most.unwrap_or(0)) << MOST_SHIFT
+    }
+}
+
+/// Where in the word of [`Edits`] the bytes stand that leave at most.
+const MOST_SHIFT: i32 = 32;
+
+/// Bytes of a VLAN tag.
+const TAG_BYTES: i32 = 4;
 
 /// What becomes of the frames of an arm.
 #[derive(Clone, PartialEq, Debug)]
@@ -126,13 +161,13 @@ impl Acting {
         self.choices().fold(0, |all, bits| all | bits)
     }
 
-    /// The tags with which outlets may get frames; `None` is without one.
-    pub(crate) fn tags(&self) -> BTreeSet<Option<u16>> {
+    /// What may be done to frames before outlets get them.
+    pub(crate) fn edits(&self) -> BTreeSet<Edits> {
         let deeds = self.outcomes().flat_map(|outcome| match outcome {
             Outcome::Up => &[][..],
             Outcome::Deeds { deeds, .. } => deeds,
         });
-        deeds.filter_map(Deed::tag).collect()
+        deeds.filter_map(Deed::edits).collect()
     }
 
     /// The outlets that get a frame together, for each outcome and choice: their bits.

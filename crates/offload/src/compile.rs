@@ -33,9 +33,9 @@ pub fn compile(
     let tables = options.groups.map(|secret| TableOptions { cpus, secret });
     let copies = options.copies;
     // A frame that finds no room in a table goes up as it came.
-    let tags = tables.is_none() || !makes_groups(plan);
+    let edits = tables.is_none() || !makes_groups(plan);
     let hand_out = match options.hook {
-        Hook::Xdp => options.outlets.map(|outlets| HandOut { outlets, copies, tags }),
+        Hook::Xdp => options.outlets.map(|outlets| HandOut { outlets, copies, edits }),
         Hook::Socket | Hook::Tcx => Err(NO_OUTLETS),
     };
     let hand_out = (hand_out, options.interface);
@@ -44,7 +44,7 @@ pub fn compile(
     // Of what the walk could tell, the program notes only what it asks for: the verifier then has
     // fewer kinds of frames to tell apart. So it is written twice.
     let acts = pipelines.iter().any(|pipeline| pipeline.prefix.acts);
-    let hand_out = HandOut { outlets: options.outlets.unwrap_or_default(), copies, tags };
+    let hand_out = HandOut { outlets: options.outlets.unwrap_or_default(), copies, edits };
     let routes = acts.then(|| Routes::of(pipelines.iter().flat_map(Pipeline::acting), hand_out));
     let frames = (&pipelines[..], routes.as_ref());
     let asked = Program::write(*options, whole.is_none(), Facts::ALL, frames)?.w.asked();
@@ -68,9 +68,9 @@ pub fn compile(
     });
     maps.extend(actions.iter().map(|actions| memory("actions", actions.memory.words())));
     let mut prefixes: Vec<Prefix> = pipelines.into_iter().map(|p| p.prefix).collect();
-    if routes.is_some_and(|routes| routes.lacks_sets) {
+    if let Some(why) = routes.as_ref().and_then(Routes::lacks) {
         for prefix in prefixes.iter_mut().filter(|prefix| prefix.acts) {
-            prefix.stopped_by.get_or_insert_with(|| TOO_MANY_SETS.to_owned());
+            prefix.stopped_by.get_or_insert_with(|| why.to_owned());
         }
     }
     Ok(KernelProgram {
@@ -98,9 +98,6 @@ fn possible(options: &OffloadOptions<'_>) -> Result<(), NotOffloaded> {
     }
     Ok(())
 }
-
-/// Why packets go up to which the kernel has no route.
-const TOO_MANY_SETS: &str = "packets go to more sets of outputs than the kernel has room for";
 
 /// The layout of the memory in which a program counts what it does with frames.
 fn action_memory(options: &OffloadOptions<'_>) -> ActionMemory {
@@ -331,7 +328,9 @@ impl<'a> Program<'a> {
     ) -> Result<(), NotOffloaded> {
         let Ends { wanted, full, ended, filtered, counted, acted, .. } = self.ends;
         act.find_route(&mut self.w, wanted);
+        act.can_shorten(&mut self.w, wanted);
         act.put_tag(&mut self.w, wanted);
+        act.shorten(&mut self.w);
         let uncounted = self.w.label("uncounted");
         if count.all.is_empty() {
             self.w.jump(uncounted);

@@ -91,14 +91,14 @@ pub(crate) const SPILL: i16 = -96;
 pub(crate) const SPILLS: usize = 8;
 
 /// What the program returns of a frame that is handed out; the outlets that get it, a bit for each;
-/// how often it is dropped; and the tag that it gets. Only XDP has these, and copies no headers.
+/// how often it is dropped; and what is done to it before. Only XDP has these, and copies no headers.
 pub(crate) const WAY: i16 = SPILL - 8 * SPILLS as i16;
 pub(crate) const HANDED: i16 = WAY - 8;
 pub(crate) const DROPS: i16 = HANDED - 8;
-pub(crate) const TAG: i16 = DROPS - 8;
+pub(crate) const EDITS: i16 = DROPS - 8;
 
 /// Numbers of `scan`s, from here downwards: at hooks where frames are read by pointers.
-pub(crate) const SCANS: i16 = TAG - 8;
+pub(crate) const SCANS: i16 = EDITS - 8;
 
 /// Where a socket filter keeps the copied network header; the Ethernet header stands before it.
 const L3_COPY: i16 = -224;

@@ -23,3 +23,13 @@ pub const STATE_KEYS_MAX: usize = 1 << 17;
 /// Sets of interfaces to which a program copies packets, those of few interfaces first. Packets for
 /// further sets go up.
 pub const SETS_MAX: usize = 32;
+
+/// To how many lengths a program shortens packets, the least ones. Packets that are to become
+/// others go up.
+pub const LENGTHS_MAX: usize = 4;
+
+/// The least length to which it does: that of the headers before TCP, UDP or ICMP in IPv4.
+pub const LENGTH_MIN: u32 = 34;
+
+/// The greatest.
+pub const LENGTH_MAX: u32 = 2048;

@@ -60,8 +60,8 @@ pub struct KernelOutlet {
 pub(crate) struct HandOut<'a> {
     pub(crate) outlets: &'a [KernelOutlet],
     pub(crate) copies: bool,
-    /// Whether it puts tags on them.
-    pub(crate) tags: bool,
+    /// Whether it puts tags on them and shortens them.
+    pub(crate) edits: bool,
 }
 
 /// Where an outlet is.

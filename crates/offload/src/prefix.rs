@@ -328,8 +328,8 @@ impl Pipeline {
                 let before = self.acting().fold(0, |all, stage| all | stage.outlets());
                 let twice = acting.outlets() & before != 0;
                 let why = why.or_else(|| twice.then(|| TWICE.to_owned()));
-                let tags: BTreeSet<_> = self.acting().flat_map(Acting::tags).collect();
-                let differ = !tags.is_empty() && acting.tags().union(&tags).count() > 1;
+                let edits: BTreeSet<_> = self.acting().flat_map(Acting::edits).collect();
+                let differ = !edits.is_empty() && acting.edits().union(&edits).count() > 1;
                 let why = why.or_else(|| differ.then(|| SAME.to_owned()));
                 self.prefix.acts = true;
                 self.steps.push(Step::Act(Box::new(acting), node.id.stage));

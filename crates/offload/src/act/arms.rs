@@ -1,6 +1,7 @@
 //! From the arms of a plan to those that the kernel decides.
 
-use super::{Deed, OUTLETS_MAX, Outcome};
+use super::{Deed, Edits, OUTLETS_MAX, Outcome, TAG_BYTES};
+use crate::limits::{LENGTH_MAX, LENGTH_MIN};
 use crate::lower::{Columns, lower, lower_test, upper_bound};
 use crate::options::{HandOut, KernelOutlet, OutletPlace};
 use crate::value::Test;
@@ -44,9 +45,9 @@ impl Reader<'_> {
         for act in acts {
             self.act(act, &mut deeds)?;
         }
-        let mut tags = deeds.iter().filter_map(Deed::tag);
-        if let Some(first) = tags.next()
-            && tags.any(|tag| tag != first)
+        let mut edits = deeds.iter().filter_map(Deed::edits);
+        if let Some(first) = edits.next()
+            && edits.any(|edits| edits != first)
         {
             return Err(SAME.to_owned());
         }
@@ -76,59 +77,78 @@ impl Reader<'_> {
     }
 
     fn act(&self, act: &Act, deeds: &mut Vec<Deed>) -> Result<(), String> {
-        let tag = self.tag(act)?;
         match &act.to {
-            To::Drop => deeds.push(Deed::Drop),
-            To::Pass => deeds.push(Deed::Send(self.outlet(&Outlet::Pass)?, tag)),
-            To::Forward(name) => deeds.push(Deed::Send(self.output(name)?, tag)),
+            To::Drop => {
+                if act.edits.iter().any(|edit| matches!(edit, Edit::Tag(_))) {
+                    return Err("the kernel puts no tag on what it drops".to_owned());
+                }
+                deeds.push(Deed::Drop);
+            }
+            To::Pass => deeds.push(self.send(self.outlet(&Outlet::Pass)?, &act.edits)?),
+            To::Forward(name) => deeds.push(self.send(self.output(name)?, &act.edits)?),
             To::Broadcast(names) => {
                 for name in names {
-                    deeds.push(Deed::Send(self.output(name)?, tag));
+                    deeds.push(self.send(self.output(name)?, &act.edits)?);
                 }
             }
-            To::Steer { keys, outputs } => deeds.push(self.steer(keys, outputs, tag)?),
+            To::Steer { keys, outputs } => deeds.push(self.steer(keys, outputs, &act.edits)?),
         }
         Ok(())
     }
 
-    /// The tag that a frame gets before it goes out, or why the kernel does not edit it so.
-    fn tag(&self, act: &Act) -> Result<Option<u16>, String> {
-        let id = match act.edits[..] {
-            [] => return Ok(None),
-            [Edit::Tag(id)] => id,
-            [Edit::Tag(_), Edit::Tag(_), ..] => {
-                return Err("the kernel puts one tag on a packet".to_owned());
+    fn send(&self, outlet: usize, edits: &[Edit]) -> Result<Deed, String> {
+        Ok(Deed::Send(outlet, self.edits(edits, &[outlet])?))
+    }
+
+    /// What is done to a frame before these outlets get it, or why the kernel does not do that.
+    fn edits(&self, edits: &[Edit], outlets: &[usize]) -> Result<Edits, String> {
+        let is = |place: OutletPlace| outlets.iter().any(|n| self.outlets()[*n].place == place);
+        let (mut tag, mut most) = (None, None);
+        for edit in edits {
+            match *edit {
+                Edit::Tag(_) if tag.is_some() => {
+                    return Err("the kernel puts one tag on a packet".to_owned());
+                }
+                Edit::Tag(id) => {
+                    tag = Some(id);
+                    most = most.map(|most: u32| most.saturating_add(TAG_BYTES as u32));
+                }
+                Edit::Trim(n) => most = Some(most.map_or(n, |most| most.min(n))),
+                Edit::Anonymize(_) => {
+                    return Err("the kernel does not run `anonymize`".to_owned());
+                }
             }
-            [Edit::Trim(_), ..] | [_, Edit::Trim(_), ..] => {
-                return Err("the kernel does not run `trim`".to_owned());
-            }
-            [Edit::Anonymize(_), ..] | [_, Edit::Anonymize(_), ..] => {
-                return Err("the kernel does not run `anonymize`".to_owned());
-            }
+        }
+        if tag.is_none() && most.is_none() {
+            return Ok(Edits::NONE);
+        }
+        if is(OutletPlace::Host) {
+            return Err("the kernel gives the host packets as they came".to_owned());
+        }
+        if !self.hand_out.edits {
+            return Err("the kernel edits no packets where it counts some".to_owned());
+        }
+        let (most, other) = match most {
+            Some(most) if !(LENGTH_MIN..=LENGTH_MAX).contains(&most) => (None, Some(most)),
+            most => (most, None),
         };
-        let to_host = |outlet: &Outlet| {
-            let place = self.outlets().iter().find(|known| known.outlet == *outlet);
-            place.is_some_and(|known| known.place == OutletPlace::Host)
-        };
-        let why = match &act.to {
-            To::Drop => "the kernel puts no tag on what it drops",
-            to if to.outlets().iter().any(to_host) => {
-                "the kernel puts no tag on what the host gets"
-            }
-            _ if !self.hand_out.tags => "the kernel puts no tag on packets where it counts some",
-            _ => return Ok(Some(id)),
-        };
-        Err(why.to_owned())
+        // What only counts a frame counts its bytes on the wire.
+        if let Some(other) = other.filter(|_| is(OutletPlace::Interface)) {
+            return Err(format!("the kernel does not shorten packets to {other} bytes"));
+        }
+        Ok(Edits { tag, most: most.map(|most| most as u16) })
     }
 
     fn outlets(&self) -> &[KernelOutlet] {
         self.hand_out.outlets
     }
 
-    fn steer(&self, keys: &[Expr], outputs: &[String], tag: Option<u16>) -> Result<Deed, String> {
+    fn steer(&self, keys: &[Expr], outputs: &[String], edits: &[Edit]) -> Result<Deed, String> {
         let keys = keys.iter().map(|key| lower(key, self.columns)).collect::<Result<_, _>>()?;
-        let output = |name: &String| Ok((text_word(name.as_bytes()), self.output(name)?));
-        Ok(Deed::Steer(keys, outputs.iter().map(output).collect::<Result<_, String>>()?, tag))
+        let numbers = outputs.iter().map(|name| self.output(name)).collect::<Result<Vec<_>, _>>()?;
+        let edits = self.edits(edits, &numbers)?;
+        let words = outputs.iter().map(|name| text_word(name.as_bytes()));
+        Ok(Deed::Steer(keys, words.zip(numbers).collect(), edits))
     }
 
     fn output(&self, name: &str) -> Result<usize, String> {
@@ -150,9 +170,9 @@ impl Reader<'_> {
     }
 }
 
-/// Why frames go up that outlets get with several tags.
+/// Why frames go up that outlets get with several edits.
 pub(crate) const SAME: &str =
-    "the kernel sends the same packet to all outputs, with or without tag";
+    "the kernel sends the same packet to all outputs, with the same edits";
 
 /// Why frames go up that an outlet gets twice.
 pub(crate) const TWICE: &str = "the kernel sends a packet to an output once";

@@ -4,8 +4,8 @@
 //! The kernel copies a frame to all interfaces of a map (`BPF_F_BROADCAST`), so each set of
 //! interfaces that may get a frame together has a map of its own. These sets follow from the plan.
 
-use super::Acting;
-use crate::limits::SETS_MAX;
+use super::{Acting, Edits};
+use crate::limits::{LENGTHS_MAX, SETS_MAX};
 use crate::options::{HandOut, OutletPlace};
 use crate::program::{TO_HOST, redirect_to};
 use std::collections::BTreeSet;
@@ -26,9 +26,9 @@ pub(crate) struct Routes {
     host: u64,
     outlets: usize,
     /// Whether frames may go to more sets.
-    pub(crate) lacks_sets: bool,
-    /// Whether frames may get tags.
-    pub(crate) tags: bool,
+    lacks_sets: bool,
+    /// What may be done to frames before.
+    edits: BTreeSet<Edits>,
 }
 
 impl Routes {
@@ -44,9 +44,9 @@ impl Routes {
         let host = bits(|place| *place == OutletPlace::Host);
         let sends = host | bits(|place| *place == OutletPlace::Interface);
         let (mut handed, mut all) = (0, BTreeSet::from([0]));
-        let (mut lacks_sets, mut tags) = (false, false);
+        let (mut lacks_sets, mut edits) = (false, BTreeSet::new());
         for stage in stages {
-            tags |= stage.tags().iter().any(Option::is_some);
+            edits.extend(stage.edits());
             handed |= stage.outlets();
             let choices: BTreeSet<u64> = stage.choices().map(|choice| choice & sends).collect();
             // No outlet gets a frame twice: such frames go up.
@@ -68,7 +68,7 @@ impl Routes {
             host,
             outlets: outlets.len(),
             lacks_sets,
-            tags,
+            edits,
         }
     }
 
@@ -82,6 +82,36 @@ impl Routes {
         let sets = self.sets.iter().enumerate();
         let sets = sets.map(|(n, set)| (*set, redirect_to(self.outlets + n)));
         [(0, 0)].into_iter().chain(single).chain(sets).collect()
+    }
+
+    /// Whether something may be done to frames before they go out.
+    pub(crate) fn edits(&self) -> bool {
+        self.edits.iter().any(|edits| *edits != Edits::NONE)
+    }
+
+    /// Whether frames may get tags.
+    pub(crate) fn tags(&self) -> bool {
+        self.edits.iter().any(|edits| edits.tag.is_some())
+    }
+
+    /// To how many bytes the program shortens frames, tags included.
+    pub(crate) fn lengths(&self) -> BTreeSet<u16> {
+        let all: BTreeSet<u16> = self.edits.iter().filter_map(|edits| edits.most).collect();
+        all.into_iter().take(LENGTHS_MAX).collect()
+    }
+
+    /// Whether the program has room for what is done to a frame.
+    pub(crate) fn may(&self, edits: Edits) -> bool {
+        edits.most.is_none_or(|most| self.lengths().contains(&most))
+    }
+
+    /// Why some packets go up for which the program has no room, if so.
+    pub(crate) fn lacks(&self) -> Option<&'static str> {
+        if self.lacks_sets {
+            return Some("packets go to more sets of outputs than the kernel has room for");
+        }
+        let short = self.edits.iter().any(|edits| !self.may(*edits));
+        short.then_some("the kernel shortens packets to four lengths, no more")
     }
 
     /// The numbers of outlets that may get frames.

@@ -1,19 +1,20 @@
 //! The code that decides and does.
 
-use super::{Acting, Deed, Outcome, Routes};
+use super::{Acting, Deed, Edits, Outcome, Routes, TAG_BYTES};
 use crate::emit::{Emit, TooDeep, Ways};
-use crate::frame::{Access, CONTEXT, DROPS, HANDED, Slot, TAG, WAY, get};
+use crate::frame::{Access, CONTEXT, DROPS, EDITS, HANDED, Slot, WAY, get};
 use crate::options::{KernelOutlet, OutletPlace};
 use crate::program::ActionMemory;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 
-/// Bytes of a VLAN tag, by which a frame may be longer than an outlet says.
-const TAG_BYTES: i32 = 4;
-
 /// Of `struct xdp_md`.
-const DATA: i16 = 0;
-const DATA_END: i16 = 4;
+pub(super) const DATA: i16 = 0;
+pub(super) const DATA_END: i16 = 4;
+
+/// Where the halves of the word of [`Edits`] are on the stack.
+pub(super) const TAG: i16 = EDITS + if cfg!(target_endian = "little") { 0 } else { 4 };
+pub(super) const MOST: i16 = EDITS + if cfg!(target_endian = "little") { 4 } else { 0 };
 
 /// Bytes of the addresses of an Ethernet frame, after which a tag stands.
 const ADDRESSES: i16 = 12;
@@ -43,7 +44,7 @@ impl ActAll<'_> {
     pub(crate) fn begin(&self, w: &mut Writer) {
         if self.routes.is_some() {
             w.store(Size::DW, R10, HANDED, 0).store(Size::DW, R10, DROPS, 0);
-            w.store(Size::DW, R10, TAG, 0);
+            w.store(Size::DW, R10, EDITS, 0);
         }
     }
 
@@ -95,15 +96,15 @@ impl ActAll<'_> {
                 w.load(Size::DW, R1, R10, DROPS).alu(Alu::Add, R1, 1);
                 w.store(Size::DW, R10, DROPS, R1);
             }
-            Deed::Send(outlet, tag) => self.hand(w, (*outlet, *tag), up),
-            Deed::Steer(key, outputs, tag) => {
+            Deed::Send(outlet, edits) => self.hand(w, (*outlet, *edits), up),
+            Deed::Steer(key, outputs, edits) => {
                 let numbers = outputs.iter().map(|(word, n)| (*word, *n as i32));
                 Emit::new(w, self.access).steer(key, &numbers.collect::<Vec<_>>())?;
                 let steered = w.label("steered");
                 for (_, outlet) in outputs {
                     let other = w.label("another_output");
                     w.jump_if(Cond::Ne, R0, *outlet as i32, other);
-                    self.hand(w, (*outlet, *tag), up);
+                    self.hand(w, (*outlet, *edits), up);
                     w.jump(steered);
                     w.bind(other);
                 }
@@ -115,28 +116,30 @@ impl ActAll<'_> {
     }
 
     /// Notes that an outlet gets the frame. Goes on at `up` where it gets the frame already, or
-    /// does not take it, or another outlet gets it with another tag. Uses `R1` and `R2`.
-    fn hand(&self, w: &mut Writer, (outlet, tag): (usize, Option<u16>), up: Place) {
-        self.fits(w, (outlet, tag.is_some()), up);
-        if self.routes.is_some_and(|routes| routes.tags) {
-            let (first, tagged) = (w.label("first_outlet"), w.label("tag"));
-            let tag = tag.map_or(0, |id| i64::from(tag_word(id)));
-            w.load(Size::DW, R1, R10, HANDED).constant(R2, tag);
+    /// does not take it, or another outlet gets it with other edits. Uses `R1` and `R2`.
+    fn hand(&self, w: &mut Writer, (outlet, edits): (usize, Edits), up: Place) {
+        let Some(routes) = self.routes.filter(|routes| routes.may(edits)) else {
+            return w.jump(up);
+        };
+        self.fits(w, (outlet, edits), up);
+        if routes.edits() {
+            let (first, same) = (w.label("first_outlet"), w.label("same_edits"));
+            w.load(Size::DW, R1, R10, HANDED).constant(R2, edits.word());
             w.jump_if(Cond::Eq, R1, 0, first);
-            w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Ne, R1, R2, up);
-            w.jump(tagged);
+            w.load(Size::DW, R1, R10, EDITS).jump_if(Cond::Ne, R1, R2, up);
+            w.jump(same);
             w.bind(first);
-            w.store(Size::DW, R10, TAG, R2);
-            w.bind(tagged);
+            w.store(Size::DW, R10, EDITS, R2);
+            w.bind(same);
         }
         w.load(Size::DW, R1, R10, HANDED).constant(R2, (1_u64 << outlet).cast_signed());
         w.jump_if(Cond::Set, R1, R2, up).alu(Alu::Or, R1, R2);
         w.store(Size::DW, R10, HANDED, R1);
     }
 
-    /// Goes on at `up` where an outlet does not take the frame, which may get a tag. Uses `R1` and
+    /// Goes on at `up` where an outlet does not take the frame once it is edited. Uses `R1` and
     /// `R2`.
-    fn fits(&self, w: &mut Writer, (outlet, is_tagged): (usize, bool), up: Place) {
+    fn fits(&self, w: &mut Writer, (outlet, edits): (usize, Edits), up: Place) {
         if !matches!(self.outlets[outlet].place, OutletPlace::Interface) {
             return;
         }
@@ -145,7 +148,13 @@ impl ActAll<'_> {
         w.load(Size::DW, R1, R1, 0);
         let fits = w.label("fits");
         get(w, R2, Slot::Len);
-        if is_tagged {
+        if let Some(most) = edits.most {
+            let short = w.label("short");
+            let most = i32::from(most) - edits.tag_bytes();
+            w.jump_if(Cond::Le, R2, most, short).mov(R2, most);
+            w.bind(short);
+        }
+        if edits.tag.is_some() {
             // The tag goes besides, and one more counts.
             w.jump_if(Cond::Gt, R2, R1, up);
             return;
@@ -182,11 +191,11 @@ impl ActAll<'_> {
     /// Puts the tag on a frame that is sent. Goes on at `up` where there is no room for it. Uses
     /// `R0` to `R5`.
     pub(crate) fn put_tag(&self, w: &mut Writer, up: Place) {
-        if !self.routes.is_some_and(|routes| routes.tags) {
+        if !self.routes.is_some_and(Routes::tags) {
             return;
         }
         let (tagged, changed) = (w.label("tagged"), w.label("addresses"));
-        w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, tagged);
+        w.load(Size::W, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, tagged);
         w.load(Size::DW, R1, R10, WAY).jump_if(Cond::Eq, R1, 0, tagged);
         w.mov(R1, CONTEXT).mov(R2, -TAG_BYTES).call(Helper::XDP_ADJUST_HEAD);
         w.jump_if(Cond::Ne, R0, 0, up);
@@ -200,7 +209,7 @@ impl ActAll<'_> {
         for (size, at) in [(Size::W, 0), (Size::W, 4), (Size::W, 8)] {
             w.load(size, R3, R1, at + TAG_BYTES as i16).store(size, R1, at, R3);
         }
-        w.load(Size::DW, R3, R10, TAG).store(Size::W, R1, ADDRESSES, R3);
+        w.load(Size::W, R3, R10, TAG).store(Size::W, R1, ADDRESSES, R3);
         w.jump(tagged);
         w.bind(tagged);
     }
@@ -226,9 +235,9 @@ impl ActAll<'_> {
         w.alu(Alu::Mul, R1, R2);
         w.load(Size::DW, R4, R5, 8).alu(Alu::Add, R4, R1).store(Size::DW, R5, 8, R4);
         w.bind(undropped);
-        if routes.tags {
+        if routes.tags() {
             let untagged = w.label("untagged");
-            w.load(Size::DW, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, untagged);
+            w.load(Size::W, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, untagged);
             w.alu(Alu::Add, R2, TAG_BYTES);
             w.bind(untagged);
         }
@@ -253,10 +262,4 @@ impl ActAll<'_> {
         w.load(Size::DW, R0, R10, WAY);
         w.exit();
     }
-}
-
-/// A tag as it stands in a frame, in the order of this machine's bytes.
-fn tag_word(id: u16) -> u32 {
-    let [high, low] = id.to_be_bytes();
-    u32::from_ne_bytes([0x81, 0x00, high, low])
 }

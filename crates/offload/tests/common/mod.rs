@@ -270,19 +270,33 @@ fn numbers(pipeline: &mut weir_plan::Pipeline) {
     pipeline.printed = true;
 }
 
-/// The outlets that a program hands each frame to, in order, and the frames as they leave.
-pub(crate) fn sent(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<(Outlet, Vec<u8>)>> {
+/// A frame that an outlet gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaves {
+    pub(crate) outlet: Outlet,
+    /// Its length on the wire, which trimming does not change.
+    pub(crate) len: u32,
+    /// As an interface sends it.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What each outlet gets of each frame, in order.
+pub(crate) fn sent(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<Leaves>> {
     sent_at(text, &timed(frames))
 }
 
 /// The same of frames with these times, which rise.
-fn sent_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<(Outlet, Vec<u8>)>> {
+fn sent_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<Leaves>> {
     let mut source = Frames::new(LinkType::ETHERNET, frames);
     let answer = naive::run(&program_of(text), &Functions::default(), &mut source, &TIME);
     let mut outlets = vec![Vec::new(); frames.len()];
-    for out in answer.frames {
+    for mut out in answer.frames {
+        if out.bytes.len() < out.len as usize {
+            weir_packet::shorten::make_whole(out.link, &mut out.bytes);
+        }
         let number = frames.binary_search_by_key(&out.ts, |frame| frame.0).expect("a frame's time");
-        outlets[number].push((out.outlet, out.bytes));
+        let (outlet, len) = (out.outlet, out.len);
+        outlets[number].push(Leaves { outlet, len, bytes: out.bytes });
     }
     outlets
 }
@@ -291,8 +305,8 @@ fn sent_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<(Outlet, Vec<u8>)>>
 pub(crate) fn handed_out_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<Outlet>> {
     let mut all = Vec::new();
     for (sent, (_, frame)) in sent_at(text, frames).into_iter().zip(frames) {
-        assert!(sent.iter().all(|(_, bytes)| bytes == frame), "frames leave as they came");
-        all.push(sent.into_iter().map(|(outlet, _)| outlet).collect());
+        assert!(sent.iter().all(|leaves| leaves.bytes == *frame), "frames leave as they came");
+        all.push(sent.into_iter().map(|leaves| leaves.outlet).collect());
     }
     all
 }

@@ -1,7 +1,7 @@
 //! Packet functions: where programs send frames, against where the engine hands them out.
 
 use super::choices::Choices;
-use super::common::{self, acting_kernel, crafted, fixtures, plan_of, sent};
+use super::common::{self, Leaves, acting_kernel, crafted, fixtures, plan_of, sent};
 use super::random::condition;
 use proptest::test_runner::{Config, TestRunner};
 use weir_offload::OutletPlace::{Host, Interface};
@@ -10,7 +10,9 @@ use weir_offload::{
     FrameCount, Hook, KernelOutlet, KernelProgram, OffloadOptions, OutletPlace, TO_HOST, compile,
     redirect_to,
 };
+use weir_packet::craft::Frame;
 use weir_packet::egress::Outlet;
+use weir_packet::{icmp, ipv4, udp};
 
 /// The outlets of the functions below; packets that pass are only counted.
 pub(super) fn outlets() -> Vec<KernelOutlet> {
@@ -51,6 +53,7 @@ struct Finished {
     up: u64,
     /// Of those that were sent.
     tagged: u64,
+    shortened: u64,
 }
 
 /// Compares where a program sends frames with where the engine does.
@@ -74,10 +77,10 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
             }
             FrameCount::Acted => {
                 let (mut sends, mut leaves) = (Vec::new(), frame);
-                for (to, bytes) in &want {
+                for Leaves { outlet: to, len, bytes } in &want {
                     let n = outlets.iter().position(|known| known.outlet == *to);
                     let deed = &mut deeds[n.map_or(0, |n| n + 1)];
-                    *deed = (deed.0 + 1, deed.1 + bytes.len() as u64);
+                    *deed = (deed.0 + 1, deed.1 + u64::from(*len));
                     assert!(*to == gone || n.is_some());
                     let kernel_sends = |n: &usize| matches!(outlets[*n].place, Interface | Host);
                     if let Some(n) = n.filter(kernel_sends) {
@@ -86,7 +89,8 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
                     }
                 }
                 assert!(run.data == *leaves, "{:02x?}: {}", run.data, shown());
-                finished.tagged += u64::from(leaves != frame);
+                finished.tagged += u64::from(leaves.get(12..16) != frame.get(12..16));
+                finished.shortened += u64::from(leaves.len() < frame.len());
                 let way = way(&kernel.program, &outlets, sends);
                 assert!(!want.is_empty() && returned == way, "returned {returned}: {}", shown());
                 *(if way == 0 { &mut finished.dropped } else { &mut finished.sent }) += 1;
@@ -102,8 +106,21 @@ fn check(text: &str, frames: &[Vec<u8>], finished: &mut Finished) {
 }
 
 /// Functions, and whether the kernel decides all that they do with packets that it can read.
-const FUNCTIONS: [(&str, bool); 34] = [
+const FUNCTIONS: [(&str, bool); 38] = [
     ("packets | drop", true),
+    ("packets | trim 64 | drop", true),
+    ("packets | where tcp or arp | trim 74 | forward \"eth1\"", true),
+    (
+        "packets | branch when udp -> trim 70 | tag 9 | forward \"eth1\" \
+         when ip -> tag 9 | trim 82 | broadcast to (\"eth1\", \"eth2\") \
+         else -> trim 40 | steer by len to (\"eth1\", \"eth3\", \"eth0\")",
+        true,
+    ),
+    (
+        "packets | branch when len > 80 -> trim 76 | mirror \"eth1\" | pass \
+         else -> trim 54 | trim 60 | pass",
+        true,
+    ),
     ("packets | tag 1 | forward \"eth1\"", true),
     ("packets | where ip | tag 4094 | broadcast to (\"eth1\", \"eth0\", \"eth2\")", true),
     ("packets | tag 7 | steer by conn to (\"eth1\", \"eth2\", \"eth0\")", true),
@@ -230,7 +247,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     let result = TestRunner::new(config).run(&tape, |tape| {
         let mut c = Choices::new(tape);
         let mut arms = String::new();
-        const ENDS: [&str; 16] = [
+        const ENDS: [&str; 19] = [
             "pass",
             "drop",
             "forward \"eth1\"",
@@ -247,13 +264,17 @@ fn random_functions_send_frames_where_the_engine_does() {
             "tag 77 | forward \"eth1\"",
             "mirror \"eth3\" | tag 5 | steer by len to (\"eth1\", \"eth2\", \"eth0\")",
             "tag 77 | broadcast to (\"eth3\", \"eth2\")",
+            "trim 62 | forward \"eth2\"",
+            "tag 77 | trim 67 | steer by len to (\"eth3\", \"eth2\")",
+            "mirror \"eth0\" | trim 62 | mirror \"eth1\" | trim 40 | pass",
         ];
-        const MIRRORS: [&str; 5] = [
+        const MIRRORS: [&str; 6] = [
             "",
             "",
             "| mirror \"eth3\"",
             "| mirror \"host:\"",
             "| branch when ip -> tag 77 | mirror \"eth1\" | next",
+            "| branch when not tcp -> trim 62 | mirror \"eth1\" | next",
         ];
         for _ in 0..1 + c.below(3) {
             arms += &format!("when {} -> {} ", condition(&mut c, 2), c.pick(&ENDS));
@@ -276,7 +297,7 @@ fn random_functions_send_frames_where_the_engine_does() {
     let finished = finished.into_inner();
     eprintln!("{finished:?}");
     assert!(finished.dropped > 500 && finished.sent > 500, "{finished:?}");
-    assert!(finished.tagged > 100, "{finished:?}");
+    assert!(finished.tagged > 100 && finished.shortened > 100, "{finished:?}");
 }
 
 /// An outlet takes frames up to the length that the process says, and none while it is away.
@@ -378,7 +399,105 @@ fn a_tagged_frame_that_an_interface_does_not_take_goes_up_untagged() {
         Ok(kernel) => kernel.program.prefixes[0].stopped_by.clone().unwrap_or_default(),
         Err(why) => why.to_string(),
     };
-    assert!(why.contains("no tag on packets where it counts some"), "{why}");
+    assert!(why.contains("edits no packets where it counts some"), "{why}");
+}
+
+/// Frames of all kinds and lengths, with payload that has no sum by chance.
+fn long_frames() -> Vec<Vec<u8>> {
+    let (a, b) = ([192, 0, 2, 1], [198, 51, 100, 2]);
+    let (a6, b6) = ([0x2001, 0xdb8, 1, 0, 0, 0, 0, 1], [0x2001, 0xdb8, 2, 0, 0, 0, 0, 2]);
+    let mut frames = Vec::new();
+    let mut seed = 1_u64;
+    let mut noise = |n: usize| -> Vec<u8> {
+        let next = |_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 56) as u8
+        };
+        (0..n).map(next).collect()
+    };
+    for len in (0..70).chain([97, 98, 99, 100, 333, 1000, 1446, 1460, 2000]) {
+        for payload in [noise(len), vec![0; len], vec![0xff; len]] {
+            for tags in 0..3 {
+                let eth = || (0..tags).fold(Frame::ethernet(), |frame, id| frame.vlan(id));
+                let sctp = eth().ipv4(a, b).put(ipv4::PROTOCOL, &[132]);
+                let later = eth().ipv6(a6, b6).extension(44, &[0, 9, 0, 0, 0, 9]);
+                let all = [
+                    eth().ipv4(a, b).tcp(40_000, 80),
+                    eth().ipv4(a, b).udp(53, 53),
+                    eth().ipv4(a, b).udp(53, 53).put(udp::CHECKSUM, &[0, 0]),
+                    eth().ipv4(a, b).icmp(8, 0),
+                    eth().ipv4(a, b).icmp(0, 0),
+                    eth().ipv4(a, b).icmp6(128, 0).put(icmp::CHECKSUM, &[1, 2]),
+                    eth().ipv6(a6, b6).tcp(40_000, 80).options(&[1; 12]),
+                    eth().ipv6(a6, b6).udp(53, 53).put(udp::CHECKSUM, &[0, 0]),
+                    eth().ipv6(a6, b6).icmp6(128, 0),
+                    eth().ipv6(a6, b6).icmp(8, 0),
+                    eth().ipv4(a, b).options(&[1; 8]).tcp(1, 2),
+                    eth().ipv4(a, b).fragment(0, true).udp(1, 2),
+                    eth().ipv4(a, b).fragment(8, false),
+                    eth().ipv4(a, b).put(ipv4::CHECKSUM, &[1, 2]).udp(1, 2),
+                    later,
+                    sctp,
+                    eth().header(0x88cc, &[9; 46]),
+                ];
+                frames.extend(all.map(|frame| frame.payload(&payload).bytes()));
+            }
+            let padded = Frame::ethernet().ipv4(a, b).udp(53, 53).bytes();
+            frames.push([padded, payload].concat());
+        }
+    }
+    frames
+}
+
+/// Shortened frames are those that the process would send, byte by byte.
+#[test]
+fn shortened_frames_are_whole() {
+    if !common::may("shortened_frames_are_whole") {
+        return;
+    }
+    let frames = long_frames();
+    let mut finished = Finished::default();
+    for most in [34, 54, 60, 61, 62, 63, 64, 81, 82, 83, 96, 128, 1000, 1513, 2044, 2048] {
+        for edits in ["trim N", "tag 4094 | trim N", "trim N | tag 1"] {
+            let edits = edits.replace('N', &most.to_string());
+            if edits == "trim 2048 | tag 1" {
+                continue;
+            }
+            check(&format!("packets | {edits} | forward \"eth1\""), &frames, &mut finished);
+        }
+        let both = format!(
+            "packets | branch when len > 100 -> trim {most} | forward \"eth1\" \
+             when tcp -> tag 5 | trim 64 | forward \"eth1\" else -> trim 96 | forward \"eth2\""
+        );
+        check(&both, &frames, &mut finished);
+    }
+    eprintln!("{finished:?}");
+    assert!(finished.shortened > 60_000 && finished.tagged > 60_000, "{finished:?}");
+    assert!(finished.up * 2 < finished.sent, "{finished:?}");
+}
+
+/// What an interface takes of a frame is what leaves of it.
+#[test]
+fn a_long_frame_that_is_shortened_fits_an_interface() {
+    if !common::may("a_long_frame_that_is_shortened_fits_an_interface") {
+        return;
+    }
+    let frame = |len: usize| vec![0x88; len];
+    for (edits, leaves) in [("trim 100", 100), ("tag 7 | trim 100", 100), ("trim 96 | tag 7", 100)] {
+        let text = format!("packets | {edits} | forward \"eth2\"");
+        let kernel = acting_kernel(&text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let run = |len: usize| kernel.run(&frame(len)).expect("it runs");
+        let tag = if edits.contains("tag") { 4 } else { 0 };
+        kernel.set_longest(2, leaves - tag);
+        let (count, run_of) = run(1514);
+        assert_eq!((count, run_of.data.len() as u64), (FrameCount::Acted, leaves), "{edits}");
+        kernel.set_longest(2, leaves - tag - 1);
+        for len in [100, 1514] {
+            let (count, up) = run(len);
+            assert!(count == FrameCount::Wanted && up.data == frame(len), "{edits}, {len}");
+        }
+        assert_eq!(run(leaves as usize - tag as usize - 1).0, FrameCount::Acted, "{edits}");
+    }
 }
 
 /// Where one of several outputs does not take a frame, it goes up, and no output has it yet.
@@ -468,8 +587,26 @@ fn what_is_not_handed_out_says_why() {
     for (text, expected) in [
         ("packets | where tcp | forward \"out.pcap\"", "files are written in user space"),
         ("packets | where tcp | forward \"eth9\"", "does not know where \"eth9\" is"),
-        ("packets | where tcp | trim 60 | pass", "the kernel does not run `trim`"),
-        ("packets | where tcp | tag 7 | trim 60 | pass", "the kernel does not run `trim`"),
+        ("packets | where tcp | trim 33 | forward \"eth1\"", "shorten packets to 33 bytes"),
+        ("packets | tag 7 | trim 2049 | forward \"eth1\"", "shorten packets to 2049 bytes"),
+        ("packets | trim 2045 | tag 7 | forward \"eth1\"", "shorten packets to 2049 bytes"),
+        (
+            "packets | trim 4294967295 | tag 7 | forward \"eth1\"",
+            "shorten packets to 4294967295 bytes",
+        ),
+        ("packets | trim 60 | forward \"host:\"", "gives the host packets as they came"),
+        (
+            "packets | mirror \"eth1\" | trim 60 | forward \"eth2\"",
+            "the same packet to all outputs",
+        ),
+        (
+            "packets | where tcp | trim 64 | forward \"eth1\"
+             packets | where udp | branch when udp.dport == 1 -> trim 65 | forward \"eth1\"
+             when udp.dport == 2 -> trim 66 | forward \"eth1\"
+             when udp.dport == 3 -> trim 67 | tag 1 | forward \"eth1\"
+             else -> trim 68 | forward \"eth2\"",
+            "shortens packets to four lengths",
+        ),
         ("packets | where tcp | tag 7 | tag 8 | pass", "puts one tag on a packet"),
         ("packets | where tcp | tag 7 | drop", "no tag on what it drops"),
         ("packets | where tcp | mirror \"eth1\" | tag 7 | forward \"eth2\"", "the same packet"),
@@ -477,7 +614,7 @@ fn what_is_not_handed_out_says_why() {
             "packets | branch when tcp -> mirror \"eth1\" | tag 7 | pass else -> pass",
             "the same packet",
         ),
-        ("packets | where tcp | tag 7 | forward \"host:\"", "no tag on what the host gets"),
+        ("packets | where tcp | tag 7 | forward \"host:\"", "gives the host packets as they came"),
         ("packets | where tcp | mirror \"eth1\" | project len", "later stages need the rows"),
         ("packets | where tcp | mirror \"eth1\" | forward \"eth1\"", "to an output once"),
         (

@@ -107,8 +107,8 @@ fn handed_out(
     Some((got, ledger))
 }
 
-/// Programs that copy packets of `eth0`, some with a tag.
-const COPYING: [&str; 4] = [
+/// Programs that copy packets of `eth0`, some with a tag or shortened.
+const COPYING: [&str; 5] = [
     "packets | broadcast to (\"eth1\", \"eth2\", \"eth3\")",
     "packets | mirror \"eth3\" | where udp | mirror \"eth1\" \
      | branch when udp.dport == 53 -> drop else -> forward \"eth2\"",
@@ -117,6 +117,8 @@ const COPYING: [&str; 4] = [
      packets | where tcp or udp.dport == 55 | forward \"eth3\"",
     "packets | branch when udp.dport == 53 -> tag 7 | broadcast to (\"eth1\", \"eth2\") \
      when tcp -> tag 4094 | forward \"eth3\" else -> broadcast to (\"eth1\", \"eth3\")",
+    "packets | branch when udp.dport == 53 -> trim 64 | tag 7 | broadcast to (\"eth1\", \"eth2\") \
+     when tcp -> trim 97 | forward \"eth3\" else -> trim 100 | broadcast to (\"eth1\", \"eth3\")",
 ];
 
 #[test]
