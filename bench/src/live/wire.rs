@@ -15,6 +15,10 @@ use std::fs;
 pub(super) const SENDER: &str = "weir0";
 pub(super) const RECEIVER: &str = "weir1";
 
+/// The ends of a second wire, for frames that the receiver sends on.
+const ONWARD: &str = "weir2";
+const ONWARD_END: &str = "weir3";
+
 /// Queues of each end.
 pub(super) const QUEUES: u32 = 2;
 
@@ -56,6 +60,13 @@ impl Wire {
         netlink.veth(SENDER, RECEIVER, QUEUES).context("making a virtual wire")?;
         host::receive_offload(RECEIVER).context("switching receive offload on")?;
         Ok(Wire { netlink, cpu, fifo })
+    }
+
+    /// Makes a second wire, at whose far end nobody listens. What it costs to get a frame there is
+    /// part of the work of whoever sends it.
+    pub(super) fn make_onward(&self) -> Result<()> {
+        self.netlink.veth(ONWARD, ONWARD_END, QUEUES).context("making a second wire")?;
+        host::receive_offload(ONWARD_END).context("switching receive offload on")
     }
 
     /// Says who looks after the far end.

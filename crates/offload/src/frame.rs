@@ -91,7 +91,8 @@ pub(crate) const SPILL: i16 = -96;
 pub(crate) const SPILLS: usize = 8;
 
 /// What the program returns of a frame that is handed out; the outlets that get it, a bit for each;
-/// how often it is dropped; and what is done to it before. Only XDP has these, and copies no headers.
+/// how often it is dropped; and what is done to it before. Only XDP has these, and copies no
+/// headers.
 pub(crate) const WAY: i16 = SPILL - 8 * SPILLS as i16;
 pub(crate) const HANDED: i16 = WAY - 8;
 pub(crate) const DROPS: i16 = HANDED - 8;

@@ -145,7 +145,8 @@ impl Reader<'_> {
 
     fn steer(&self, keys: &[Expr], outputs: &[String], edits: &[Edit]) -> Result<Deed, String> {
         let keys = keys.iter().map(|key| lower(key, self.columns)).collect::<Result<_, _>>()?;
-        let numbers = outputs.iter().map(|name| self.output(name)).collect::<Result<Vec<_>, _>>()?;
+        let numbers =
+            outputs.iter().map(|name| self.output(name)).collect::<Result<Vec<_>, _>>()?;
         let edits = self.edits(edits, &numbers)?;
         let words = outputs.iter().map(|name| text_word(name.as_bytes()));
         Ok(Deed::Steer(keys, words.zip(numbers).collect(), edits))

@@ -483,7 +483,8 @@ fn a_long_frame_that_is_shortened_fits_an_interface() {
         return;
     }
     let frame = |len: usize| vec![0x88; len];
-    for (edits, leaves) in [("trim 100", 100), ("tag 7 | trim 100", 100), ("trim 96 | tag 7", 100)] {
+    for (edits, leaves) in [("trim 100", 100), ("tag 7 | trim 100", 100), ("trim 96 | tag 7", 100)]
+    {
         let text = format!("packets | {edits} | forward \"eth2\"");
         let kernel = acting_kernel(&text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
         let run = |len: usize| kernel.run(&frame(len)).expect("it runs");
