@@ -10,6 +10,7 @@
 //! was lost, by place, to the frame, as the receiver, the kernel's socket and the interface
 //! counted each for itself.
 
+mod bpftrace;
 mod netlink;
 mod offload;
 mod options;

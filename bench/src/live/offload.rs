@@ -10,6 +10,7 @@
 //! A run counts only if the interface received what was sent, Weir's ledger has all of it, and
 //! nothing was lost.
 
+use super::bpftrace;
 use super::netlink::Counts;
 use super::wire::{Napi, RECEIVER, Wire, pause, threads};
 use crate::process::{beside, this_program};
@@ -105,11 +106,14 @@ const fn application(
     OffloadCase { name, query: Asked::Library(query), bytes, flows, captures, aim: 1.0 / 1.4 }
 }
 
+/// What stands in place of a capture for [`bpftrace`].
+const BPFTRACE: &str = "bpftrace";
+
 const XDP: [&str; 2] = ["xdp", "xdp"];
 const PACKET: [&str; 2] = ["packet", "packet"];
 
 /// The cases, with aims that were set beforehand.
-const CASES: [OffloadCase; 15] = [
+const CASES: [OffloadCase; 16] = [
     case("where, 10 % kept, XDP", TENTH, (1500, 1000), XDP, 0.5),
     case("where, 10 % kept, XDP", TENTH, (60, 1000), XDP, 1.0),
     case("where, 10 % kept, socket filter", TENTH, (60, 1000), PACKET, 1.0),
@@ -118,6 +122,7 @@ const CASES: [OffloadCase; 15] = [
     case("flow meter, XDP", METER, (60, 10_000), XDP, 0.5),
     case("flow meter, socket filter", METER, (60, 10_000), PACKET, 0.5),
     case("count by source, tcx beside AF_PACKET", COUNT, (60, 10_000), ["packet", "tcx"], 0.7),
+    case("count by source, tcx beside bpftrace", COUNT, (60, 10_000), [BPFTRACE, "tcx"], 1.0),
     case("trimmed and sent on, XDP", THIN, (1500, 1000), XDP, 1.0),
     application("application: flow meter, AF_XDP", "flow_meter", XDP),
     application("application: TRW, AF_XDP", "trw", XDP),
@@ -156,6 +161,12 @@ pub(crate) fn run(options: &OffloadOptions) -> Result<String> {
     let wanted = |case: &&OffloadCase| options.only.as_ref().is_none_or(|o| o.is_match(case.name));
     let cases: Vec<&OffloadCase> = CASES.iter().filter(wanted).collect();
     ensure!(!cases.is_empty(), "no case is left to run");
+    let there = is_there(BPFTRACE);
+    let (cases, without): (Vec<_>, Vec<_>) =
+        cases.into_iter().partition(|case| there || !case.captures.contains(&BPFTRACE));
+    for case in without {
+        writeln!(io::stderr(), "left out, since bpftrace is not installed: {}", case.name)?;
+    }
     let mut costs: Vec<Vec<[CpuCost; 2]>> = cases.iter().map(|_| Vec::new()).collect();
     for round in 0..options.rounds {
         for (case, costs) in cases.iter().zip(&mut costs) {
@@ -236,21 +247,38 @@ impl OffloadRun<'_> {
     /// Runs Weir without offload (0) or with it (1); `None` if the wire lost frames.
     fn run(&self, way: usize) -> Result<Option<CpuCost>> {
         let mut weir = self.start(way)?;
-        let measured = self.measure(&mut weir);
+        let measured = self.measure(&mut weir, self.is_bpftrace(way));
         // It ends in any case, and what it says is wanted where something failed.
         interrupt(&weir)?;
-        let said = weir.wait_with_output().context("waiting for weir")?;
+        while self.is_bpftrace(way) && weir.try_wait().context("looking at bpftrace")?.is_none() {
+            // It may have missed the signal while it was attaching its programs.
+            pause(100);
+            interrupt(&weir)?;
+        }
+        let who = if self.is_bpftrace(way) { BPFTRACE } else { "weir" };
+        let said = weir.wait_with_output().with_context(|| format!("waiting for {who}"))?;
         let ledger = String::from_utf8_lossy(&said.stderr).into_owned();
-        ensure!(said.status.success(), "weir failed ({}): {ledger}", said.status);
+        ensure!(said.status.success(), "{who} failed ({}): {ledger}", said.status);
         let Some((cost, frames)) = measured.with_context(|| ledger.clone())? else {
             return Ok(None);
         };
-        let received = received(&ledger).with_context(|| ledger.clone())?;
-        ensure!(received == frames, "weir received {received} of {frames} frames: {ledger}");
+        let received = match self.is_bpftrace(way) {
+            true => bpftrace::counted(&String::from_utf8_lossy(&said.stdout)),
+            false => received(&ledger),
+        };
+        let received = received.with_context(|| ledger.clone())?;
+        ensure!(received == frames, "{who} received {received} of {frames} frames: {ledger}");
         Ok(Some(cost))
     }
 
+    fn is_bpftrace(&self, way: usize) -> bool {
+        self.case.captures[way] == BPFTRACE
+    }
+
     fn start(&self, way: usize) -> Result<Child> {
+        if self.is_bpftrace(way) {
+            return bpftrace::start(self.options.pin[1]);
+        }
         let mut command = Command::new("taskset");
         command.args(["-c", &self.options.pin[1].to_string()]).arg(self.weir);
         command.args(["run", "-j", "1", "-i", RECEIVER, "-o", "json"]);
@@ -268,8 +296,10 @@ impl OffloadRun<'_> {
 
     /// The time that both took in a window, and how many frames were sent in all; `None` if the
     /// wire lost some.
-    fn measure(&self, weir: &mut Child) -> Result<Option<(CpuCost, u64)>> {
-        self.wait_for(weir)?;
+    fn measure(&self, weir: &mut Child, is_bpftrace: bool) -> Result<Option<(CpuCost, u64)>> {
+        if !is_bpftrace {
+            self.wait_for(weir)?;
+        }
         self.wire.place_threads()?;
         let first = self.wire.counts()?;
         let mut sender = self.sender()?.spawn().context("starting the sender")?;
@@ -328,6 +358,12 @@ impl OffloadRun<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(command)
     }
+}
+
+/// Whether a program is installed.
+fn is_there(program: &str) -> bool {
+    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+    asked.is_ok_and(|status| status.success())
 }
 
 /// Nanoseconds that all threads of a process took.

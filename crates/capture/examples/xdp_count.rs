@@ -1,6 +1,6 @@
 //! Receives frames by AF_XDP and counts them: what a capture costs without anything behind it.
 //!
-//! `xdp_count INTERFACE[,INTERFACE…] [SECONDS] [native|generic] [copy] [busy] [memory=MIB]`
+//! `xdp_count INTERFACE[,INTERFACE…] [SECONDS] [native|generic|card] [copy] [busy] [memory=MIB]`
 //! prints the mode, a line each second, and at the end what became of the frames of each queue.
 
 use std::io::{self, Write};
@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match (word.as_str(), word.strip_prefix("memory=")) {
             ("native", _) => options.attach = Some(Attach::Native),
             ("generic", _) => options.attach = Some(Attach::Generic),
+            ("card", _) => options.attach = Some(Attach::Card),
             ("copy", _) => options.zero_copy = Some(false),
             ("busy", _) => options.busy_poll = Some(BusyPoll::default()),
             (_, Some(mib)) => options.memory = mib.parse::<usize>()? << 20,

@@ -102,6 +102,7 @@ fn open_by_xdp(
     options.snap = args.snapshot_length.unwrap_or(options.snap);
     options.memory = args.buffer_size.unwrap_or(options.memory);
     options.busy_poll = args.busy_poll.then(BusyPoll::default);
+    options.attach = args.xdp_mode.place();
     let source =
         offloaded(args, query, Hook::Xdp, around.quiet, &event_reporter(around), |offloaded| {
             open_xdp_offloaded(&args.interface, &options, offloaded)

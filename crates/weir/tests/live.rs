@@ -855,6 +855,10 @@ fn what_makes_no_sense_is_refused() {
     tcx(&["-i", "lo", "--rings", "2"]);
     tcx(&["-i", "lo", "--time-stamp-type", "adapter"]);
     check(&["-i", "nosuch0", "--capture", "tcx"], 1, "nosuch0: there is no such interface");
+    for capture in ["packet", "tcx", "dpdk", "pcap"] {
+        let mode = ["-i", "lo", "--xdp-mode", "native", "--capture", capture];
+        check(&mode, 2, "--xdp-mode only applies to captures by AF_XDP");
+    }
     check(
         &["-i", "lo", "--busy-poll"],
         2,

@@ -163,6 +163,24 @@ impl Program {
     /// # Errors
     /// Without the capabilities CAP_BPF and, for XDP, CAP_NET_ADMIN; when the verifier refuses it.
     pub fn load(kind: ProgramKind, name: &str, code: &Code) -> Result<Program, LoadError> {
+        Program::load_for((kind, None), name, code)
+    }
+
+    /// Loads an XDP program for the card of the interface of this number, in the network namespace
+    /// of this thread: its driver translates it, and no other place takes it.
+    ///
+    /// # Errors
+    /// As for [`Program::load`]; `EOPNOTSUPP` or `EINVAL` when the driver can't do that, or not
+    /// with these maps.
+    pub fn load_on_card(ifindex: u32, name: &str, code: &Code) -> Result<Program, LoadError> {
+        Program::load_for((ProgramKind::Xdp, Some(ifindex)), name, code)
+    }
+
+    fn load_for(
+        kind: (ProgramKind, Option<u32>),
+        name: &str,
+        code: &Code,
+    ) -> Result<Program, LoadError> {
         // The log costs time: it is asked for when it is needed.
         match Program::load_slots(kind, name, code.slots(), &mut []) {
             Ok(fd) => Ok(Program { fd }),
@@ -180,7 +198,7 @@ impl Program {
     }
 
     fn load_slots(
-        kind: ProgramKind,
+        (kind, card): (ProgramKind, Option<u32>),
         name: &str,
         slots: &[Slot],
         log: &mut [u8],
@@ -196,7 +214,7 @@ impl Program {
             kern_version: 0,
             flags: 0,
             name: name_of(name),
-            ifindex: 0,
+            ifindex: card.unwrap_or(0),
             expected_attach_type: if kind == ProgramKind::Xdp { ATTACH_XDP } else { 0 },
         };
         // SAFETY: the struct that BPF_PROG_LOAD reads; code, licence and log live through the call
@@ -310,6 +328,8 @@ pub enum Attach {
     Generic = 1 << 1,
     /// In the driver.
     Native = 1 << 2,
+    /// On the card, of a program that was [loaded for it](Program::load_on_card).
+    Card = 1 << 3,
 }
 
 /// A program at its place; dropping it, or the end of this process, takes it away.

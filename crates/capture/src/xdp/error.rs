@@ -16,6 +16,8 @@ pub enum Refused {
     Bpf(io::Error),
     /// The program.
     Load(LoadError),
+    /// The program, for the card.
+    LoadOnCard(LoadError),
     /// Putting the program on the interface.
     Attach(io::Error),
     /// Making or setting up a socket.
@@ -120,7 +122,7 @@ impl Refused {
     /// The kernel's words.
     fn error(&self) -> &io::Error {
         match self {
-            Refused::Load(e) => &e.source,
+            Refused::Load(e) | Refused::LoadOnCard(e) => &e.source,
             Refused::Bpf(e)
             | Refused::Attach(e)
             | Refused::XdpSocket(e)
@@ -134,7 +136,7 @@ impl Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Load(e) => e.fmt(f),
+            Refused::Load(e) | Refused::LoadOnCard(e) => e.fmt(f),
             _ => self.error().fmt(f),
         }
     }
@@ -188,7 +190,7 @@ impl fmt::Display for XdpError {
 impl error::Error for XdpError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            XdpError::Refused { why: Refused::Load(e), .. } => Some(e),
+            XdpError::Refused { why: Refused::Load(e) | Refused::LoadOnCard(e), .. } => Some(e),
             XdpError::Refused { why, .. } => Some(why.error()),
             _ => None,
         }
@@ -199,7 +201,7 @@ impl error::Error for XdpError {
 fn hint(why: &Refused, interface: &str) -> Option<String> {
     let (error, what) = match why {
         Refused::Bpf(e) => (e, "XDP programs"),
-        Refused::Load(e) => (&e.source, "XDP programs"),
+        Refused::Load(e) | Refused::LoadOnCard(e) => (&e.source, "XDP programs"),
         Refused::Attach(e) => (e, "XDP programs"),
         Refused::XdpSocket(e) => (e, "AF_XDP"),
         Refused::Memory(e) => (e, "memory"),
@@ -210,6 +212,11 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
         (libc::EPERM | libc::EACCES, _) => {
             "run it as root, or give the program its capabilities once: \
              setcap cap_net_raw,cap_net_admin,cap_bpf=ep /path/to/weir"
+                .to_owned()
+        }
+        (_, Refused::LoadOnCard(_)) => {
+            "its driver runs no programs on the card, or none that hand frames to sockets: the \
+             mode `native` runs them in the driver"
                 .to_owned()
         }
         (libc::ENOBUFS, Refused::Memory(_)) => {

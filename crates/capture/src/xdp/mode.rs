@@ -75,6 +75,7 @@ impl fmt::Display for Mode {
         match self.attach {
             Attach::Native => f.write_str("native")?,
             Attach::Generic => f.write_str("generic")?,
+            Attach::Card => f.write_str("on the card")?,
         }
         write!(f, "{}, ", Better("native", &self.not_native))?;
         match self.zero_copy {

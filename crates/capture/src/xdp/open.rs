@@ -107,7 +107,8 @@ impl Opening<'_> {
         let name = &self.interface.name;
         let frame_bytes = self.frame_bytes()?;
         let (queues_max, probing) = self.queues()?;
-        let redirect = Redirect::load(name, queues_max, offloaded.as_ref())?;
+        let card = (self.options.attach == Some(Attach::Card)).then_some(self.interface.index);
+        let redirect = Redirect::load((name, card), queues_max, offloaded.as_ref())?;
         let outputs = offloaded.as_mut().and_then(|offloaded| offloaded.outputs.take());
         let only_generic =
             outputs.as_ref().and_then(|outputs| take_redirected(outputs, self.known).err());
@@ -131,7 +132,7 @@ impl Opening<'_> {
                 probing: probing && number > 0,
                 frames,
                 frame_bytes: frame_bytes as u32,
-                zero_copy: attach == Attach::Native && self.options.zero_copy != Some(false),
+                zero_copy: attach != Attach::Generic && self.options.zero_copy != Some(false),
                 copy: self.options.zero_copy != Some(true),
                 options: self.options,
             };
@@ -199,6 +200,12 @@ impl Opening<'_> {
         let LinkInfo { name, index, .. } = self.interface;
         let put = |attach| Link::xdp(&redirect.program, *index, attach);
         let failed = |what, e| Err(refused(name, None, what, Refused::Attach(e)));
+        if self.options.attach == Some(Attach::Card) {
+            return match put(Attach::Card) {
+                Ok(link) => Ok((link, Attach::Card, None)),
+                Err(e) => failed("putting the XDP program on the card", e),
+            };
+        }
         let mut not_native = Some(WhyNot::Unwanted);
         if let (Some(why), None) = (only_generic, self.options.attach) {
             not_native = Some(WhyNot::Refused(why));
@@ -226,7 +233,9 @@ impl Opening<'_> {
         }
         match attach {
             Attach::Generic => Some(WhyNot::Needs("native XDP")),
-            Attach::Native => opened.iter().find_map(|o| refusal(o.not_zero_copy.as_ref())),
+            Attach::Native | Attach::Card => {
+                opened.iter().find_map(|o| refusal(o.not_zero_copy.as_ref()))
+            }
         }
     }
 }

@@ -7,7 +7,8 @@ use weir_packet::interface::InterfaceNames;
 /// How to capture by AF_XDP. The default takes the best that there is, and says what it took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XdpOptions {
-    /// Where the program goes; `None`: into the driver if it can, else into the stack.
+    /// Where the program goes; `None`: into the driver if it can, else into the stack. No card is
+    /// known that takes programs which hand frames to sockets.
     pub attach: Option<Attach>,
     /// Whether the driver puts frames into our memory itself; `None`: if it can, else the kernel
     /// copies them.

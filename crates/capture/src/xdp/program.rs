@@ -53,12 +53,15 @@ pub(super) struct Seen {
     pub(super) passed: u64,
 }
 
+/// What fails where no program can be on the card.
+const LOADING_ON_CARD: &str = "loading the XDP program onto the card";
+
 impl Redirect {
-    /// Loads the program for an interface with so many queues.
+    /// Loads the program for an interface with so many queues, on its card where that has a number.
     /// What is offloaded runs before the redirection. Where the kernel can't cut frames (before
     /// Linux 5.18), they go up whole.
     pub(super) fn load(
-        interface: &str,
+        (interface, card): (&str, Option<u32>),
         queues: u32,
         offloaded: Option<&Offloaded>,
     ) -> Result<Redirect, SourceError> {
@@ -77,7 +80,10 @@ impl Redirect {
             };
             let code = code(maps, queues, offloaded, mark)
                 .map_err(|e| LoadError { source: io::Error::other(e), log: String::new() })?;
-            Program::load(ProgramKind::Xdp, "weir-redirect", &code)
+            match card {
+                Some(ifindex) => Program::load_on_card(ifindex, "weir-redirect", &code),
+                None => Program::load(ProgramKind::Xdp, "weir-redirect", &code),
+            }
         };
         // Nobody else knows it, so that what lies before a frame by chance is not taken for it.
         let random = RandomState::new().hash_one(interface) as u32;
@@ -87,8 +93,10 @@ impl Redirect {
             mark = None;
             program = load(mark);
         }
-        let program = program
-            .map_err(|e| refused(interface, None, "loading the XDP program", Refused::Load(e)))?;
+        let program = program.map_err(|e| match card {
+            Some(_) => refused(interface, None, LOADING_ON_CARD, Refused::LoadOnCard(e)),
+            None => refused(interface, None, "loading the XDP program", Refused::Load(e)),
+        })?;
         Ok(Redirect { program, sockets, counters, _outputs: outputs, queues, mark })
     }
 
@@ -256,7 +264,7 @@ mod tests {
         if !testbed::may("frames_of_queues_without_a_socket_pass_and_are_counted") {
             return;
         }
-        let redirect = Redirect::load("test", 3, None).unwrap_or_else(|e| panic!("{e}"));
+        let redirect = Redirect::load(("test", None), 3, None).unwrap_or_else(|e| panic!("{e}"));
         for _ in 0..5 {
             // The kernel runs it as if the frame came by queue 0.
             let run = redirect.program.test_run(&[0; 60], 1).expect("a frame");

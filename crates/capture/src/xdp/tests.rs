@@ -301,6 +301,16 @@ fn the_mode_says_what_was_refused() {
         let native = XdpOptions { attach: Some(Attach::Native), ..XdpOptions::default() };
         let error = refusal(&["lo"], &native);
         assert!(error.starts_with("lo: putting the XDP program into the driver: "), "{error}");
+
+        // No virtual interface has a card.
+        let card = XdpOptions { attach: Some(Attach::Card), ..XdpOptions::default() };
+        for name in ["rx0", "lo"] {
+            let error = refusal(&[name], &card);
+            let start = format!("{name}: loading the XDP program onto the card: ");
+            assert!(error.starts_with(&start), "{error}");
+            assert!(error.contains("runs no programs on the card"), "{error}");
+            assert!(program(name).is_none(), "nothing is left behind");
+        }
     });
 }
 

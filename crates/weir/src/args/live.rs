@@ -5,6 +5,7 @@ use crate::exit::usage;
 use clap::{Args, ValueEnum};
 use weir_capture::limits::{RING_BUFFER_MAX, RINGS_MAX};
 use weir_capture::live::{ANY, Directions, Stamps};
+use weir_capture::xdp::Attach;
 use weir_packet::limits::CAPLEN_MAX;
 
 /// What to capture from, and how.
@@ -25,6 +26,10 @@ pub(crate) struct LiveArgs {
     /// are not copied
     #[arg(long, value_enum, value_name = "WHEN", default_value = "off")]
     pub(crate) offload: OffloadMode,
+
+    /// With --capture xdp: where the program runs that hands frames over
+    #[arg(long, value_enum, requires = "interface", value_name = "MODE", default_value = "auto")]
+    pub(crate) xdp_mode: XdpMode,
 
     /// With --capture xdp: let the kernel process the queues when Weir has nothing else to do, not
     /// by interrupts; with --capture dpdk: poll devices without a pause
@@ -109,6 +114,31 @@ pub(crate) enum Capture {
     Pcap,
 }
 
+/// Where the XDP program of a capture runs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum XdpMode {
+    /// In the driver if it can, else in the network stack
+    Auto,
+    /// In the driver
+    Native,
+    /// In the network stack, of any interface
+    Generic,
+    /// On the card itself, if its driver can do that
+    Card,
+}
+
+impl XdpMode {
+    /// The place; `None` for the best there is.
+    pub(crate) fn place(self) -> Option<Attach> {
+        match self {
+            XdpMode::Auto => None,
+            XdpMode::Native => Some(Attach::Native),
+            XdpMode::Generic => Some(Attach::Generic),
+            XdpMode::Card => Some(Attach::Card),
+        }
+    }
+}
+
 impl LiveArgs {
     /// Whether packets come by AF_XDP.
     pub(crate) fn is_xdp(&self) -> bool {
@@ -132,6 +162,9 @@ impl LiveArgs {
 
     /// Refuses options that a capture by AF_XDP, DPDK or libpcap does not support.
     pub(crate) fn possible(&self) -> Result<(), String> {
+        if self.xdp_mode != XdpMode::Auto && !self.is_xdp() {
+            return Err("--xdp-mode only applies to captures by AF_XDP: add --capture xdp".into());
+        }
         if self.is_dpdk() {
             return self.possible_by_dpdk();
         }
