@@ -277,6 +277,7 @@ mod tests {
             fingerprint: ProbeHead::fingerprint_text(u128::MAX),
             rules: PacketRules { headers: "outer".to_owned(), fragments: false, lateness_ns: 0 },
             resumes: false,
+            clock: None,
         }
     }
 

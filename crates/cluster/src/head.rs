@@ -2,6 +2,7 @@
 
 use crate::limits::PROBE_NAME_MAX;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use weir_engine::exchange::ProducerId;
 
 /// The head of a probe stream.
@@ -22,6 +23,24 @@ pub struct ProbeHead {
     /// packets out of a log: then nothing is unseen between them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
+    /// What is known of the clock that stamps packets, where they are captured now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ProbeClock>,
+}
+
+/// The clock of a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProbeClock {
+    /// By how many microseconds it was off at most when the probe began, by the word of what keeps
+    /// it (NTP, PTP); `None` where nothing does.
+    pub max_error_us: Option<u64>,
+}
+
+impl ProbeClock {
+    /// By how much it was off at most; `None` where nobody knows.
+    pub fn max_error(self) -> Option<Duration> {
+        self.max_error_us.map(Duration::from_micros)
+    }
 }
 
 /// Options of a run that change what a packet or a window is: they have to be those of all probes.

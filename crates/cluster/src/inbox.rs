@@ -5,7 +5,7 @@ use crate::head::ProbeHead;
 use crate::limits::STREAM_AHEAD_BYTES;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of an arrival besides those of its message.
 const ARRIVAL_BYTES: usize = 64;
@@ -15,7 +15,8 @@ const HEAD_BYTES: usize = 1024;
 
 /// A stream hands these over, one after the other.
 pub(crate) enum Arrival {
-    Message(Vec<u8>),
+    /// A message, and when it came.
+    Message(Vec<u8>, Instant),
     /// Another life of its probe begins.
     Life(Box<ProbeHead>),
     /// There is nothing further for now.
@@ -108,11 +109,17 @@ impl Arrival {
     /// Bytes of memory that it takes: even an empty message takes some.
     fn bytes(&self) -> usize {
         match self {
-            Arrival::Message(message) => message.len() + ARRIVAL_BYTES,
+            Arrival::Message(message, _) => message.len() + ARRIVAL_BYTES,
             Arrival::Life(_) => HEAD_BYTES,
             Arrival::Pause | Arrival::End(_) => ARRIVAL_BYTES,
         }
     }
+}
+
+/// What time it is, as messages come.
+#[expect(clippy::disallowed_methods, reason = "rows do not depend on when messages come")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
 }
 
 #[cfg(test)]
@@ -122,7 +129,7 @@ mod tests {
     use std::thread;
 
     fn message(len: usize) -> Arrival {
-        Arrival::Message(vec![0; len])
+        Arrival::Message(vec![0; len], now())
     }
 
     fn taken(inbox: &Inbox, wanted: &[usize]) -> Option<usize> {

@@ -21,11 +21,13 @@ mod merge;
 mod merging;
 mod probes;
 mod report;
+mod skew;
 
 pub use framing::{ProbeReader, ProbeWriter, StreamFault, StreamItem, fuzz_probe_stream};
-pub use head::{PacketRules, ProbeHead};
+pub use head::{PacketRules, ProbeClock, ProbeHead};
 pub use merge::Merge;
 pub use probes::{Begin, ForeignStream, MixedProbes, ProbeInput, ProbeStream};
 pub use report::{
-    MergeControl, MergeOutcome, ProbeProgress, ProbeStanding, StreamEnd, StreamReport,
+    MergeControl, MergeOutcome, ProbeProgress, ProbeStanding, SkewWatch, StreamEnd, StreamReport,
 };
+pub use skew::ClockFault;

@@ -2,15 +2,17 @@
 
 use crate::framing::StreamItem;
 use crate::head::{PacketRules, ProbeHead};
-use crate::inbox::{Arrival, Inbox};
+use crate::inbox::{Arrival, Inbox, now};
 use crate::lanes::Lanes;
 use crate::merging::Merging;
 use crate::probes::{Begin, MixedProbes, NamedHead, ProbeStream, check};
 use crate::report::{MergeControl, MergeOutcome, StreamEnd, StreamReport};
-use std::collections::BTreeMap;
+use crate::skew::{self, Words};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 use weir_engine::exchange::{ProducerId, Receiver};
 use weir_engine::rows::Sink;
 
@@ -70,6 +72,27 @@ impl Merge {
         all
     }
 
+    /// The streams of live probes on whose machines nothing keeps the clock.
+    pub fn unsynchronised(&self) -> Vec<&str> {
+        let is_so =
+            |s: &&ProbeStream| s.head.clock.is_some_and(|clock| clock.max_error().is_none());
+        self.streams.iter().filter(is_so).map(|stream| &*stream.name).collect()
+    }
+
+    /// How many streams are of live probes.
+    pub fn live(&self) -> usize {
+        self.streams.iter().filter(|stream| stream.head.clock.is_some()).count()
+    }
+
+    /// Refuses live probes whose clocks may differ by more than this.
+    ///
+    /// # Errors
+    /// Names the first of them.
+    pub fn check_clocks(&self, most: Duration) -> Result<(), MixedProbes> {
+        let heads = self.streams.iter().map(|stream| (&*stream.name, &stream.head));
+        skew::check(heads, most).map_err(MixedProbes::Clocks)
+    }
+
     fn ids(&self) -> impl Iterator<Item = ProducerId> {
         self.streams.iter().map(|stream| stream.head.id())
     }
@@ -112,6 +135,10 @@ impl Merge {
             end: StreamEnd::Unread,
         };
         let reports = self.streams.iter().map(report).collect();
+        let mut words = Words::default();
+        for ProbeStream { head, .. } in &self.streams {
+            words.set_live(head.id().probe, head.clock.is_some());
+        }
         for stream in self.streams.iter().filter(|stream| stream.head.resumes) {
             receiver.set_resuming(stream.head.id().probe, true);
         }
@@ -120,11 +147,25 @@ impl Merge {
             let read = move || read_all(number, stream, &inbox);
             thread::Builder::new().name(format!("probe-{number}")).spawn(read)?;
         }
-        let mut merging = Merging { receiver, inbox, lanes, reports, first, begin: self.begin };
+        let mut merging = Merging {
+            receiver,
+            inbox,
+            lanes,
+            reports,
+            first,
+            begin: self.begin,
+            words,
+            skewed: BTreeSet::new(),
+        };
         let was_stopped = merging.take_all(sink, control);
         (0..count).for_each(|stream| merging.inbox.end(stream));
         let outcome = merging.receiver.finish(sink);
-        Ok(MergeOutcome { outcome, streams: merging.reports, was_stopped })
+        Ok(MergeOutcome {
+            outcome,
+            streams: merging.reports,
+            was_stopped,
+            skewed: merging.skewed.len(),
+        })
     }
 }
 
@@ -134,7 +175,7 @@ fn read_all(number: usize, stream: ProbeStream, inbox: &Inbox) {
     loop {
         let mut message = Vec::new();
         let arrival = match reader.next(&mut message) {
-            Ok(StreamItem::Message) => Arrival::Message(message),
+            Ok(StreamItem::Message) => Arrival::Message(message, now()),
             Ok(StreamItem::Head(head)) => Arrival::Life(Box::new(head)),
             Ok(StreamItem::Pause) => Arrival::Pause,
             Ok(StreamItem::End) => Arrival::End(None),

@@ -6,9 +6,14 @@ use crate::head::ProbeHead;
 use crate::inbox::{Arrival, Inbox};
 use crate::lanes::{Lanes, LifeState};
 use crate::probes::{Begin, NamedHead, PATIENCE};
-use crate::report::{MergeControl, ProbeProgress, ProbeStanding, StreamEnd, StreamReport};
+use crate::report::{
+    MergeControl, ProbeProgress, ProbeStanding, SkewWatch, StreamEnd, StreamReport,
+};
+use crate::skew::Words;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use weir_engine::exchange::{Body, EndOf, Message, ProducerId, Receipt, Receiver};
 use weir_engine::rows::Sink;
 
@@ -21,6 +26,9 @@ pub(crate) struct Merging {
     /// The head of the first stream, which all others go together with.
     pub(crate) first: NamedHead,
     pub(crate) begin: Begin,
+    pub(crate) words: Words,
+    /// Probes whose windows came later than they may.
+    pub(crate) skewed: BTreeSet<u128>,
 }
 
 impl Merging {
@@ -39,13 +47,32 @@ impl Merging {
             let Some((stream, arrival)) = self.inbox.take(&streams, PATIENCE) else { continue };
             let Some((_, probe)) = wanted.into_iter().find(|(s, _)| *s == stream) else { continue };
             match arrival {
-                Arrival::Message(message) => self.message(probe, message, sink),
+                Arrival::Message(message, came) => {
+                    self.message(probe, message, sink);
+                    self.watch_skew(probe, came, control.skew);
+                }
                 Arrival::Life(head) => self.next_head(probe, &head, sink),
                 Arrival::Pause => self.pause(probe, sink),
                 Arrival::End(fault) => self.end(probe, fault, sink),
             }
         }
         false
+    }
+
+    /// Tells of a probe whose windows come too late.
+    fn watch_skew(&mut self, probe: u128, came: Instant, watch: SkewWatch<'_>) {
+        self.words.note(probe, self.receiver.closed_by(probe), came);
+        if self.skewed.contains(&probe) {
+            return;
+        }
+        let Some(behind) = self.words.behind(probe).filter(|behind| *behind > watch.most) else {
+            return;
+        };
+        let read = self.lanes.read().find(|(read, _)| *read == probe);
+        if let Some((_, life)) = read {
+            (watch.tell)(&self.reports[life.stream].probe, behind);
+            self.skewed.insert(probe);
+        }
     }
 
     /// How far the probes are whose streams have not ended.
@@ -59,6 +86,7 @@ impl Merging {
             closed: Some(closed(probe))
                 .filter(|closed| *closed > i64::MIN)
                 .map(|closed| closed.saturating_sub(lateness_ns)),
+            behind: self.words.behind(probe),
             standing: match &life.state {
                 LifeState::Over => ProbeStanding::Ended,
                 LifeState::Retired => ProbeStanding::Retired,
@@ -169,6 +197,7 @@ impl Merging {
         let next = self.lanes.next_epoch(probe).map_or(epoch, |known| known.min(epoch));
         self.receiver.begin_life(probe, next);
         self.receiver.set_resuming(probe, head.resumes);
+        self.words.set_live(probe, head.clock.is_some());
         if let Some(message) = ended
             && !self.take_in(probe, before, &message, sink)
         {

@@ -3,6 +3,7 @@
 use crate::framing::{ProbeReader, StreamFault};
 use crate::head::ProbeHead;
 use crate::limits::STREAMS_MAX;
+use crate::skew::ClockFault;
 use std::fmt;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,6 +117,8 @@ pub enum MixedProbes {
         /// Its values.
         values: [String; 2],
     },
+    /// Clocks may differ by more than they are to.
+    Clocks(ClockFault),
 }
 
 impl fmt::Display for MixedProbes {
@@ -136,6 +139,7 @@ impl fmt::Display for MixedProbes {
                 "{other}: its probe has {option} {b}, and that of {first} has {option} {a}: what \
                  they counted can't be added up"
             ),
+            MixedProbes::Clocks(fault) => fault.fmt(f),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::framing::StreamFault;
 use crate::probes::MixedProbes;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use weir_engine::exchange::UnreadableMessage;
 use weir_engine::run::Outcome;
 
@@ -16,6 +17,8 @@ pub struct MergeOutcome {
     pub streams: Vec<StreamReport>,
     /// Whether it was stopped before all streams had ended.
     pub was_stopped: bool,
+    /// How many probes were told of whose windows came later than they may.
+    pub skewed: usize,
 }
 
 /// How a merge is stopped and asked while it goes on.
@@ -26,6 +29,18 @@ pub struct MergeControl<'a> {
     pub asked: &'a AtomicBool,
     /// Takes the answer: the probes whose streams have not ended.
     pub tell: &'a dyn Fn(&[ProbeProgress]),
+    /// What is told of clocks.
+    pub skew: SkewWatch<'a>,
+}
+
+/// When live probes are told of whose windows come later than those of others: their clocks are
+/// behind, or their messages take so long.
+#[derive(Clone, Copy)]
+pub struct SkewWatch<'a> {
+    /// How much later they may come.
+    pub most: Duration,
+    /// Takes the name of a probe, and how much later its windows come at least; once of each.
+    pub tell: &'a dyn Fn(&str, Duration),
 }
 
 /// How far a probe is.
@@ -36,6 +51,9 @@ pub struct ProbeProgress {
     /// All windows that end at or before this time have come from it, if any have, in nanoseconds
     /// since 1970.
     pub closed: Option<i64>,
+    /// By how much its last windows came later than those of the first live probe, at least; `None`
+    /// where too little is known, or it is not live.
+    pub behind: Option<Duration>,
     /// Whether others wait for it.
     pub standing: ProbeStanding,
 }

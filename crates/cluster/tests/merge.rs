@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use weir_cluster::{
     Begin, Merge, MergeControl, MergeOutcome, MixedProbes, PacketRules, ProbeHead, ProbeProgress,
-    ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, StreamEnd, StreamItem,
+    ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, SkewWatch, StreamEnd, StreamItem,
 };
 use weir_engine::conform::Frames;
 use weir_engine::exchange::{Producer, ProducerId, Receiver};
@@ -22,6 +23,10 @@ use weir_plan::{Program, Value};
 
 const S: i64 = 1_000_000_000;
 const PACKETS: u16 = 6000;
+
+/// Probes that read no wire have no clocks.
+const NO_SKEW: SkewWatch<'static> =
+    SkewWatch { most: Duration::ZERO, tell: &|probe, _| panic!("{probe} has no clock") };
 
 type Rows = Vec<(usize, Vec<Value>)>;
 
@@ -70,6 +75,7 @@ fn head(producer: &Producer, probe: &str, epoch: u64) -> ProbeHead {
         fingerprint: ProbeHead::fingerprint_text(producer.fingerprint()),
         rules: rules(),
         resumes: false,
+        clock: None,
     }
 }
 
@@ -131,7 +137,8 @@ fn merge(program: &Program, streams: Vec<Vec<u8>>) -> (Rows, MergeOutcome) {
     let streams = (1..).zip(streams).map(|(n, bytes)| opened(&n.to_string(), bytes)).collect();
     let mut sink = Collect::default();
     let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
-    let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+    let control =
+        MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked"), skew: NO_SKEW };
     let merged = merge_with(program, streams, &control, &mut sink);
     assert!(merged.outcome.error.is_none(), "{:?}", merged.outcome.error);
     assert!(!merged.was_stopped);
@@ -366,7 +373,7 @@ fn rows_come_as_soon_as_the_slowest_probe_has_sent_its_window() {
     let merging = std::thread::spawn(move || {
         let [stop, asked] = &*theirs;
         let tell = |probes: &[ProbeProgress]| answer.send(probes.to_vec()).expect("it is heard");
-        let control = MergeControl { stop, asked, tell: &tell };
+        let control = MergeControl { stop, asked, tell: &tell, skew: NO_SKEW };
         merge_with(&windows(), streams, &control, &mut Reported(report))
     });
     let [stop, asked] = &*flags;
@@ -417,7 +424,8 @@ fn a_stream_that_is_given_up_is_closed() {
     let streams = streams.map(|(name, come)| reads(name, Box::new(Piped(come, Vec::new()))));
     let merging = std::thread::spawn(move || {
         let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
-        let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+        let control =
+            MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked"), skew: NO_SKEW };
         merge_with(&windows(), streams.into(), &control, &mut Collect::default())
     });
     let message = &of_another[0];
@@ -563,7 +571,12 @@ fn nobody_waits_for_a_probe_that_rests() {
         let streams = vec![reads("rests", piped), reads("goes on", others)];
         let merging = std::thread::spawn(move || {
             let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
-            let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+            let control = MergeControl {
+                stop,
+                asked,
+                tell: &|_| unreachable!("nobody asked"),
+                skew: NO_SKEW,
+            };
             merge_with(&windows(), streams, &control, &mut Reported(report))
         });
         let mut seen = 0;
@@ -596,7 +609,8 @@ fn a_stream_that_begins_anywhere_lacks_nothing() {
         let plan = Physical::new(&program, &[]);
         let receiver = Receiver::new(&plan, &functions, &options, &merge.probes());
         let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
-        let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+        let control =
+            MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked"), skew: NO_SKEW };
         let (mut sink, receiver) = (Collect::default(), receiver.expect("it can be spread"));
         sink.open(receiver.outputs()).expect("memory opens");
         let merged = merge.run(receiver, &mut sink, &control);

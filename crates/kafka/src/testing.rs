@@ -11,6 +11,7 @@ pub(crate) fn head(probe: &str, epoch: u64) -> ProbeHead {
         fingerprint: ProbeHead::fingerprint_text(1),
         rules: PacketRules { headers: "outer".to_owned(), fragments: false, lateness_ns: 0 },
         resumes: false,
+        clock: None,
     }
 }
 

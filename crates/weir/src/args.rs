@@ -30,7 +30,7 @@ pub(crate) use deliver::DeliverArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use http::HttpArgs;
-pub(crate) use live::{Capture, LiveArgs};
+pub(crate) use live::{Capture, LiveArgs, Stamp};
 pub(crate) use lookback::LookbackArgs;
 pub(crate) use merge::{MergeArgs, UntilWhen};
 pub(crate) use offload::{HookName, OffloadMode};

@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/over_wires.rs"]
 mod over_wires;
+#[path = "merge/skew.rs"]
+mod skew;
 #[path = "merge/warnings.rs"]
 mod warnings;
 #[path = "../../capture/tests/wires/mod.rs"]
@@ -51,6 +53,18 @@ fn fails(args: &[&str], status: i32, why: &str) {
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{args:?}: {errors}");
     assert!(errors.contains(why), "{args:?}: {errors}");
+}
+
+/// The bytes of a stream in whose head a text is another one.
+fn edit_head(mut bytes: Vec<u8>, text: &str, other: &str) -> Vec<u8> {
+    let at = bytes.windows(text.len()).position(|bytes| bytes == text.as_bytes());
+    let at = at.expect("its head says that");
+    bytes.splice(at..at + text.len(), other.bytes());
+    let longer = other.len() as i64 - text.len() as i64;
+    let len = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+    let len = u32::try_from(i64::from(len) + longer).expect("a length");
+    bytes[4..8].copy_from_slice(&len.to_le_bytes());
+    bytes
 }
 
 struct Folder(tempfile::TempDir);

@@ -72,6 +72,16 @@ pub(crate) fn pause_ms(ms: u32) {
     pause_ns(u64::from(ms) * 1_000_000);
 }
 
+/// By how much the system's clock is off at most, by the word of what keeps it (NTP, PTP); `None`
+/// where nothing does, or the system does not say (adjtimex(2)).
+pub fn max_error() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    let known = crate::sys::clock::max_error();
+    #[cfg(not(target_os = "linux"))]
+    let known = None;
+    known
+}
+
 /// Nanoseconds since some time, whoever sets the system's clock meanwhile.
 pub fn steady() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);

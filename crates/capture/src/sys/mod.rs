@@ -4,6 +4,9 @@
 #[expect(unsafe_code, reason = "bpf(2)")]
 pub(crate) mod bpf;
 #[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "adjtimex(2)")]
+pub(crate) mod clock;
+#[cfg(target_os = "linux")]
 pub(crate) mod error;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "an ioctl")]

@@ -1,6 +1,6 @@
 //! The command line of `weir merge`.
 
-use super::values::{param, stream};
+use super::values::{duration, param, stream};
 use super::{ConfineArgs, RowArgs, SiteArgs};
 use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
@@ -76,6 +76,11 @@ pub(crate) struct MergeArgs {
 
     #[command(flatten)]
     pub(crate) kafka: MergeKafkaArgs,
+
+    /// The clocks of live probes may differ by so much: refuse probes for which their kernels can't
+    /// say that, and fail with exit status 1 if the windows of one come later than that
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) max_skew: Option<i64>,
 
     /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]

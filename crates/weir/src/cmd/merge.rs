@@ -17,10 +17,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use weir_capture::write::StoppableWriter;
 use weir_cluster::{
     Begin, ForeignStream, Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress,
-    ProbeStanding, ProbeStream,
+    ProbeStanding, ProbeStream, SkewWatch,
 };
 use weir_deliver::{DeliveryCounts, WhenFull};
 use weir_engine::exchange::Receiver;
@@ -31,6 +32,7 @@ use weir_engine::suppress::SuppressionList;
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::order::LogStart;
 use weir_packet::time::rfc3339;
+use weir_plan::Program;
 use weir_plan::physical::Physical;
 use weir_sandbox::{Needs, confine};
 use weir_sink::{Format, RowOptions};
@@ -43,14 +45,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let named = args.rows.out_dir.is_some();
     let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
-    let metrics = exports::names(&program);
-    if !metrics.is_empty() {
-        return Err(usage(format!(
-            "weir merge exports no metrics, and the query has `metric` ({metrics}): leave `metric` \
-             out of the query of the probes and of the merge, or run it on each probe with \
-             `weir run --metrics`, whose series a server such as Prometheus can add up"
-        )));
-    }
+    refuse_metrics(&program)?;
     let format = output::row_format(&program, &args.rows, false, term)?;
     let suppressions = SuppressionList::new(suppress::read(&args.rows.suppress)?);
     let targets = delivery::targets(&args.rows.deliver, Some(&program))?;
@@ -83,7 +78,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
         Ok(Some(streams)) => streams,
         none => return without_heads(none.err(), logs, &args, term),
     };
-    let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?.begin(begin(&args));
+    let merge = together(streams, &args)?;
     let options = Options { lateness_ns: merge.rules().lateness_ns, ..options };
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
     merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
@@ -98,13 +93,28 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     }
     sink.open(&outputs).context("writing rows")?;
     let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
-    let control = MergeControl { stop: &stop, asked: &asked, tell: &tell };
+    let tell_skew = |probe: &str, behind| tell_skew(probe, behind, &args, term);
+    let skew = SkewWatch { most: max_skew(&args).unwrap_or(SKEW_TOLD), tell: &tell_skew };
+    let control = MergeControl { stop: &stop, asked: &asked, tell: &tell, skew };
     let merged = merge.run(receiver, &mut *sink, &control)?;
     drop(sink);
     let delivered = courier.map(|courier| delivery::finish(&courier, term, args.quiet));
     let ended = end(merged, delivered.as_ref(), &args, term);
     let read = logs.finish(term);
     Ok(ended?.max(read))
+}
+
+/// Refuses a query that exports metrics.
+fn refuse_metrics(program: &Program) -> anyhow::Result<()> {
+    let metrics = exports::names(program);
+    if metrics.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "weir merge exports no metrics, and the query has `metric` ({metrics}): leave `metric` out \
+         of the query of the probes and of the merge, or run it on each probe with `weir run \
+         --metrics`, whose series a server such as Prometheus can add up"
+    )))
 }
 
 /// Opens all streams: those of the probes of a topic, too.
@@ -153,6 +163,20 @@ fn without_heads(
     }
 }
 
+/// The streams, if they belong together.
+fn together(streams: Vec<ProbeStream>, args: &MergeArgs) -> anyhow::Result<Merge> {
+    let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?.begin(begin(args));
+    if let Some(most) = max_skew(args) {
+        merge.check_clocks(most).map_err(|why| usage(format!("--max-skew: {why}")))?;
+    }
+    Ok(merge)
+}
+
+/// By how much clocks may differ, if that has a bound.
+fn max_skew(args: &MergeArgs) -> Option<Duration> {
+    args.max_skew.map(|most| Duration::from_nanos(most.unsigned_abs()))
+}
+
 /// Where streams begin.
 fn begin(args: &MergeArgs) -> Begin {
     match args.kafka.kafka_from {
@@ -193,6 +217,14 @@ fn warn_of_streams(merge: &Merge, args: &MergeArgs, term: &Term) {
             streams.join(", ")
         ));
     }
+    let unsynchronised = merge.unsynchronised();
+    if args.max_skew.is_none() && merge.live() > 1 && !unsynchronised.is_empty() {
+        term.warning(format_args!(
+            "nothing keeps the clocks of the probes of {}, as the kernels there say: packets count \
+             in the windows of their probe's clock; keep clocks in step (NTP, PTP)",
+            unsynchronised.join(", ")
+        ));
+    }
     let own = env!("CARGO_PKG_VERSION");
     for (version, streams) in merge.other_versions(own) {
         term.warning(format_args!(
@@ -200,6 +232,23 @@ fn warn_of_streams(merge: &Merge, args: &MergeArgs, term: &Term) {
              has changed between the versions may count packets in another way",
             streams.join(", ")
         ));
+    }
+}
+
+/// How much later the windows of a probe come before a warning says so.
+const SKEW_TOLD: Duration = Duration::from_secs(1);
+
+/// Says that the windows of a probe come later than those of others.
+fn tell_skew(probe: &str, behind: Duration, args: &MergeArgs, term: &Term) {
+    let text = format!(
+        "probe {probe}: its windows come {:.1} s after those of the first probe: its clock is \
+         behind, or its messages take so long",
+        behind.as_secs_f64()
+    );
+    match args.max_skew {
+        Some(_) => term.error(format_args!("{text} (--max-skew)")),
+        None if args.quiet => {}
+        None => term.warning(format_args!("{text}")),
     }
 }
 
@@ -228,7 +277,7 @@ fn sink(
 }
 
 /// How far a probe is, as SIGUSR1 asks.
-fn line(ProbeProgress { probe, closed, standing }: &ProbeProgress) -> String {
+fn line(ProbeProgress { probe, closed, behind, standing }: &ProbeProgress) -> String {
     let windows = match closed {
         Some(time) => format!("windows that end until {} have come", rfc3339(*time)),
         None => "no window has come".to_owned(),
@@ -239,7 +288,10 @@ fn line(ProbeProgress { probe, closed, standing }: &ProbeProgress) -> String {
         ProbeStanding::Ended => "; its run has ended, and nobody waits for it",
         ProbeStanding::Retired => "; it is retired, and nobody waits for it",
     };
-    format!("probe {probe}: {windows}{standing}")
+    let behind = behind.map_or_else(String::new, |behind| {
+        format!(", {:.1} s after those of the first probe", behind.as_secs_f64())
+    });
+    format!("probe {probe}: {windows}{behind}{standing}")
 }
 
 /// Prints what was counted, and says what is missing.
@@ -249,7 +301,7 @@ fn end(
     args: &MergeArgs,
     term: &Term,
 ) -> anyhow::Result<Status> {
-    let MergeOutcome { outcome, streams, was_stopped } = merged;
+    let MergeOutcome { outcome, streams, was_stopped, skewed } = merged;
     let mut losses = ledger::losses(&outcome.ledger, None);
     losses += &delivered.map(delivery::losses).unwrap_or_default();
     if args.quiet {
@@ -285,5 +337,5 @@ fn end(
         term.error(format_args!("packets, rows or alerts were lost (--fail-on-loss)"));
         return Ok(Status::Failed);
     }
-    Ok(Status::Ok)
+    Ok(if args.max_skew.is_some() && skewed > 0 { Status::Failed } else { Status::Ok })
 }

@@ -1,6 +1,6 @@
 //! What `weir merge` warns of: streams that may not be meant as they are.
 
-use crate::{Folder, SHARES, fixture, publish, rows, run, text};
+use crate::{Folder, SHARES, edit_head, fixture, publish, rows, run, text};
 use std::fs;
 
 /// The second is taken for a later life of the first, whose windows are out by then.
@@ -33,15 +33,8 @@ fn probes_of_another_version_are_warned_of() {
     assert!(!text(&run(&merge).stderr).contains("written by Weir"));
     let (own, other) =
         (concat!("\"weir\":\"", env!("CARGO_PKG_VERSION"), "\""), "\"weir\":\"x.y.z\"");
-    let mut bytes = fs::read(&files[1]).expect("the stream");
-    let at = bytes.windows(own.len()).position(|bytes| bytes == own.as_bytes());
-    let at = at.expect("its head says the version");
-    bytes.splice(at..at + own.len(), other.bytes());
-    let longer = other.len() as i64 - own.len() as i64;
-    let len = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-    let len = u32::try_from(i64::from(len) + longer).expect("a length");
-    bytes[4..8].copy_from_slice(&len.to_le_bytes());
-    fs::write(&files[1], bytes).expect("writes");
+    let bytes = fs::read(&files[1]).expect("the stream");
+    fs::write(&files[1], edit_head(bytes, own, other)).expect("writes");
     let output = run(&merge);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");

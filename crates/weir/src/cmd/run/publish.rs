@@ -1,7 +1,7 @@
 //! A run whose partial results go to `weir merge`, not rows to a reader.
 
 use super::session::Run;
-use crate::args::{Headers, RunOptions};
+use crate::args::{Headers, RunOptions, Stamp};
 use crate::exit::usage;
 use crate::kafka::{self, Carrier};
 use crate::stats::Stats;
@@ -11,9 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::live::clock;
+use weir_capture::records::is_record_address;
 use weir_capture::write::{Made, StoppableWriter, Untouched, is_read};
 use weir_cluster::limits::PROBE_NAME_MAX;
-use weir_cluster::{PacketRules, ProbeHead, ProbeWriter};
+use weir_cluster::{PacketRules, ProbeClock, ProbeHead, ProbeWriter};
 use weir_engine::exchange::{Producer, ProducerId};
 use weir_engine::run::{Options, Outcome};
 use weir_kafka::address::KafkaTopic;
@@ -28,6 +29,8 @@ pub(super) struct Publisher {
     path: String,
     /// The name of the probe.
     probe: String,
+    /// What is known of the clock that stamps its packets.
+    clock: Option<ProbeClock>,
     file: StoppableWriter,
     /// The same file, as it was; `None` for standard output and for Kafka.
     untouched: Option<Untouched>,
@@ -70,6 +73,19 @@ pub(super) fn check(program: &Program, options: &RunOptions) -> anyhow::Result<(
         Some(fault) => Err(usage(format!("--probe: {fault}"))),
         None => Ok(()),
     }
+}
+
+/// What is known of the clock of this machine, where packets are captured that bear its times.
+fn own_clock(options: &RunOptions) -> Option<ProbeClock> {
+    let elsewhere = |name: &String| is_record_address(name) || KafkaTopic::is_meant(name);
+    let interfaces = &options.live.interface;
+    if interfaces.is_empty() || interfaces.iter().any(elsewhere) {
+        return None;
+    }
+    let is_foreign = options.live.time_stamp_type == Some(Stamp::AdapterUnsynced);
+    let error = if is_foreign { None } else { clock::max_error() };
+    let max_error_us = error.map(|error| u64::try_from(error.as_micros()).unwrap_or(u64::MAX));
+    Some(ProbeClock { max_error_us })
 }
 
 /// The name of a probe that was given none: its host, and the interfaces or files that it reads.
@@ -132,7 +148,8 @@ impl Run<'_> {
                 (StoppableWriter::new(file, &stops), Some(Untouched::new(untouched)))
             }
         };
-        Ok(Some(Publisher { path, probe, file, untouched, carrier }))
+        let clock = own_clock(self.options);
+        Ok(Some(Publisher { path, probe, clock, file, untouched, carrier }))
     }
 
     /// The head of what a producer writes.
@@ -157,6 +174,7 @@ impl Run<'_> {
                 lateness_ns: options.lateness_ns,
             },
             resumes: false,
+            clock: None,
         }
     }
 
@@ -167,12 +185,12 @@ impl Run<'_> {
         source: &mut dyn Source,
         stats: &Stats,
     ) -> anyhow::Result<Published> {
-        let Publisher { path, probe, file, untouched, carrier } = publisher;
+        let Publisher { path, probe, clock, file, untouched, carrier } = publisher;
         let options = self.engine_options(stats, None);
         let epoch = clock::system().unsigned_abs();
         let (plan, id) = (Physical::new(&self.program, &[]), ProducerId::named(&probe, epoch));
         let producer = Producer::new(&plan, &self.functions, &options, id)?;
-        let head = self.head(id, probe, &producer, &options);
+        let head = ProbeHead { clock, ..self.head(id, probe, &producer, &options) };
         // No kind of error that says that nobody reads the rows: whoever merges needs all of them.
         let failed = |e: io::Error| io::Error::other(format!("{path}: partial results: {e}"));
         if let Some(untouched) = untouched {

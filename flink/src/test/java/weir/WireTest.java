@@ -234,17 +234,27 @@ public final class WireTest {
         }
     }
 
-    private static void heads() throws Unreadable {
-        String json = "{\"probe\":\"north\",\"epoch\":18446744073709551615,\"weir\":\"1\","
-                + "\"fingerprint\":\"00\",\"rules\":{\"headers\":\"outer\",\"fragments\":true,"
-                + "\"lateness_ns\":0},\"more\":[1]}";
+    private static byte[] head(String json) {
         ByteWriter out = new ByteWriter();
         out.bytes("WPS1".getBytes(StandardCharsets.US_ASCII));
         out.u32(json.length());
         out.bytes(json.getBytes(StandardCharsets.US_ASCII));
-        byte[] good = out.done();
+        return out.done();
+    }
+
+    private static void heads() throws Unreadable {
+        String json = "{\"probe\":\"north\",\"epoch\":18446744073709551615,\"weir\":\"1\","
+                + "\"fingerprint\":\"00\",\"rules\":{\"headers\":\"outer\",\"fragments\":true,"
+                + "\"lateness_ns\":0},\"more\":[1]}";
+        byte[] good = head(json);
         ProbeHead head = ProbeHead.read(new ByteReader(good));
-        check("north -1", head.probe + " " + head.epoch);
+        check("north -1 false", head.probe + " " + head.epoch + " " + head.isUnsynchronised);
+        for (String error : new String[] {"0", "18446744073709551615", "null"}) {
+            String clock = "\"clock\":{\"max_error_us\":" + error + "},\"more\"";
+            byte[] bytes = head(json.replace("\"more\"", clock));
+            boolean isUnsynchronised = ProbeHead.read(new ByteReader(bytes)).isUnsynchronised;
+            check(error.equals("null"), isUnsynchronised);
+        }
         check("6c62272e07bb014262b821756295c58d", ProbeHead.numberOf(""));
         Random random = new Random(8);
         int unreadable = 0;

@@ -142,6 +142,10 @@ public final class Front extends AbstractStreamOperator<String>
         if (Long.compareUnsigned(head.epoch, probe.epoch) > 0) {
             probe.epoch = head.epoch;
             probe.refused = false;
+            if (head.isUnsynchronised) {
+                LOG.warn("nothing keeps the clock of probe {}, as the kernel there says: its packets"
+                        + " count in the windows of that clock", name);
+            }
         }
         if (!head.probe.equals(name)) {
             throw new Unreadable("the head of the stream is of probe `" + head.probe + "`");

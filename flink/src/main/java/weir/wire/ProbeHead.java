@@ -25,6 +25,8 @@ public final class ProbeHead {
     public final String rules;
     /** Whether this life does again what the one before it left undone. */
     public final boolean resumes;
+    /** Whether it captures, on a machine on which nothing keeps the clock. */
+    public final boolean isUnsynchronised;
 
     private ProbeHead(JsonNode head) throws Unreadable {
         probe = text(head, "probe");
@@ -42,6 +44,8 @@ public final class ProbeHead {
         }
         fingerprint = text(head, "fingerprint");
         resumes = head.path("resumes").asBoolean();
+        JsonNode clock = head.path("clock");
+        isUnsynchronised = clock.isObject() && !clock.path("max_error_us").isNumber();
         JsonNode rules = head.path("rules");
         this.rules = "headers " + rules.path("headers").asText() + ", fragments "
                 + rules.path("fragments").asText() + ", lateness "

@@ -1,0 +1,20 @@
+//! What the kernel knows about the system's clock.
+//!
+//! What makes it sound: adjtimex(2) takes a `struct timex`, which lives on the stack for the length
+//! of the call; with no mode it changes nothing.
+
+use std::time::Duration;
+
+/// By how much the system's clock is off at most, by the word of what keeps it (NTP, PTP); `None`
+/// where nothing does, or the kernel does not say.
+pub(crate) fn max_error() -> Option<Duration> {
+    // SAFETY: plain data, of which zero is a value.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the struct that it reads and writes.
+    let said = unsafe { libc::adjtimex(&raw mut state) };
+    if said < 0 || said == libc::TIME_ERROR || state.status & libc::STA_UNSYNC != 0 {
+        return None;
+    }
+    // Microseconds, also where the offset is in nanoseconds.
+    u64::try_from(state.maxerror).ok().map(Duration::from_micros)
+}
