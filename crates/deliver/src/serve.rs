@@ -10,7 +10,7 @@ use crate::limits::{ALERT_BYTES_MAX, DRAIN, REPORT_EVERY};
 use crate::message::{Report, Setup};
 use crate::receiver::{Receiver, Sender};
 use crate::target::AlertFilter;
-use crate::worker::{Line, Pace, deliver};
+use crate::worker::{Pace, TargetState, deliver};
 use std::fs::DirBuilder;
 use std::io::{self, BufRead, Read as _, Write};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -21,7 +21,7 @@ use std::thread;
 
 /// All targets, and where reports go.
 struct Office {
-    lines: Vec<(AlertFilter, Line)>,
+    lines: Vec<(AlertFilter, TargetState)>,
     seen: AtomicU64,
     output: Mutex<Output>,
 }
@@ -50,7 +50,7 @@ pub fn serve(
     give_up: GiveUp<impl FnOnce() -> Result<(), String>, impl FnOnce()>,
 ) -> io::Result<()> {
     let sender = Sender { host: setup.host.clone(), process: std::process::id() };
-    let lines = setup.targets.iter().map(|t| (t.filter, Line::new(&t.name))).collect();
+    let lines = setup.targets.iter().map(|t| (t.filter, TargetState::new(&t.name))).collect();
     let output = Mutex::new(Output { to: output, last: None });
     let office = Arc::new(Office { lines, seen: AtomicU64::new(0), output });
     let receivers: Result<Vec<_>, String> = setup

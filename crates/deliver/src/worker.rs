@@ -28,7 +28,7 @@ impl Default for Pace {
 }
 
 /// A target, as its thread and the others see it.
-pub(crate) struct Line {
+pub(crate) struct TargetState {
     pub(crate) queue: Queue,
     told: Mutex<Told>,
 }
@@ -45,11 +45,11 @@ struct Told {
     keeps_no_more: bool,
 }
 
-impl Line {
-    pub(crate) fn new(name: &str) -> Line {
+impl TargetState {
+    pub(crate) fn new(name: &str) -> TargetState {
         let counts = TargetCounts { name: name.to_owned(), ..TargetCounts::default() };
         let told = Told { counts, ..Told::default() };
-        Line { queue: Queue::default(), told: Mutex::new(told) }
+        TargetState { queue: Queue::default(), told: Mutex::new(told) }
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
@@ -119,7 +119,7 @@ struct Trouble {
 }
 
 /// Delivers until nothing more comes and nothing waits.
-pub(crate) fn deliver(line: &Line, receiver: &mut dyn Receiver, pace: Pace) {
+pub(crate) fn deliver(line: &TargetState, receiver: &mut dyn Receiver, pace: Pace) {
     let queue = &line.queue;
     let batching = receiver.batching();
     let (mut trouble, mut not_before) = (Trouble::default(), clock::now());
@@ -152,7 +152,7 @@ pub(crate) fn deliver(line: &Line, receiver: &mut dyn Receiver, pace: Pace) {
 }
 
 /// Counts, and waits, as a failure demands.
-fn after(failure: Failure, n: usize, line: &Line, pace: Pace, trouble: &mut Trouble) {
+fn after(failure: Failure, n: usize, line: &TargetState, pace: Pace, trouble: &mut Trouble) {
     let queue = &line.queue;
     let pause = match &failure {
         Failure::Refused(_) if n > 1 => {
@@ -187,7 +187,7 @@ fn after(failure: Failure, n: usize, line: &Line, pace: Pace, trouble: &mut Trou
     queue.pause(pause, PAUSE_ENDING);
 }
 
-fn give_up(line: &Line, n: usize, trouble: &mut Trouble) {
+fn give_up(line: &TargetState, n: usize, trouble: &mut Trouble) {
     line.queue.remove(n);
     line.told().counts.refused += n as u64;
     *trouble = Trouble { single: trouble.single.saturating_sub(n), ..Trouble::default() };
@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn run(messages: &[&str], answers: Vec<Failure>, batch: usize) -> (Scripted, TargetCounts) {
-        let line = Line::new("x");
+        let line = TargetState::new("x");
         for message in messages {
             assert!(line.queue.push(Arc::new(alert("start", "high", message))));
         }
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_receiver_is_spoken_of_when_it_fails_and_when_it_is_back() {
-        let line = Line::new("x");
+        let line = TargetState::new("x");
         line.failed(&away(), "trying again");
         line.failed(&away(), "trying again");
         line.succeeded(1);

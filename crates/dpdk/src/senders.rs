@@ -10,10 +10,10 @@ use weir_capture::send::Transmit;
 /// Devices that were opened to send frames by. They stay open as long as this, or anything that
 /// [`Senders::open`] gave.
 #[derive(Default)]
-pub struct Senders(Vec<Open>);
+pub struct Senders(Vec<OpenDevice>);
 
 /// A device that is open.
-struct Open {
+struct OpenDevice {
     name: String,
     /// Its name, and what its driver was told.
     arguments: String,
@@ -25,7 +25,7 @@ impl Senders {
     #[cfg(any(feature = "link", test))]
     pub(crate) fn add(&mut self, of: &crate::device::Device, device: impl Transmit + 'static) {
         let (name, arguments) = (of.name.clone(), of.arguments.clone());
-        self.0.push(Open { name, arguments, device: Rc::new(RefCell::new(device)) });
+        self.0.push(OpenDevice { name, arguments, device: Rc::new(RefCell::new(device)) });
     }
 
     /// Waits until the links of all devices are up, or do not say; a card takes some seconds to
@@ -58,7 +58,7 @@ impl Senders {
                 let open = open.arguments.clone();
                 return Err(DpdkError::from(NameError::OtherArguments { name, open }).into());
             }
-            return Ok(Box::new(Shared(Rc::clone(&open.device))));
+            return Ok(Box::new(SharedDevice(Rc::clone(&open.device))));
         }
         if !cfg!(feature = "link") {
             return Err(DpdkError::NotLinked.into());
@@ -78,9 +78,9 @@ fn asked(device: &str) -> (String, Option<String>) {
     (device.to_owned(), None)
 }
 
-struct Shared(Rc<RefCell<dyn Transmit>>);
+struct SharedDevice(Rc<RefCell<dyn Transmit>>);
 
-impl Transmit for Shared {
+impl Transmit for SharedDevice {
     fn len_max(&self) -> usize {
         self.0.borrow().len_max()
     }

@@ -54,7 +54,7 @@ use closings::{ClosingId, Closings};
 use coordinator::Coordinator;
 use keyed::KeyedTurns;
 pub(crate) use shared::AtOnce;
-use shared::{Alarm, PANICKED, Shared};
+use shared::{Alarm, PANICKED, SharedByWorkers};
 use std::sync::Arc;
 #[cfg(test)]
 use std::sync::atomic::Ordering;
@@ -82,7 +82,7 @@ pub(crate) fn run<'scope, 'f: 'scope>(
     threads: &mut WorkerThreads<'scope, '_>,
 ) -> (Option<RunError>, Feed<'f>) {
     let Parts { partitionings, at_once, workers, machine } = parts;
-    let shared = Arc::new(Shared::new(partitionings, feed, at_once));
+    let shared = Arc::new(SharedByWorkers::new(partitionings, feed, at_once));
     let (mine, others) = workers.split_first_mut().expect("there are workers");
     let ended = start_others(others, &shared, partitionings, threads);
     let coordinator = Coordinator::new(machine, sink, progress.lend());
@@ -126,7 +126,7 @@ struct EndedWorker {
 /// Starts the workers of other threads; each comes back when it has ended.
 fn start_others<'scope, 'f: 'scope>(
     others: &mut [Vec<WorkerLevel>],
-    shared: &Arc<Shared<'f>>,
+    shared: &Arc<SharedByWorkers<'f>>,
     partitionings: &Arc<Partitionings>,
     threads: &mut WorkerThreads<'scope, '_>,
 ) -> mpsc::Receiver<EndedWorker> {
@@ -164,7 +164,7 @@ fn work<'c, 'e>(
 
 /// The panic to report, of those of all workers. One that panics while it holds a lock poisons it,
 /// so that others may panic before the first has said that it did: prefer one of its own making.
-fn first_panic(mut panicked: Vec<Option<Panicked>>, shared: &Shared<'_>) -> Panicked {
+fn first_panic(mut panicked: Vec<Option<Panicked>>, shared: &SharedByWorkers<'_>) -> Panicked {
     let first = shared.first_broken().min(panicked.len() - 1);
     panicked.swap(0, first);
     let mut panicked: Vec<Panicked> = panicked.into_iter().flatten().collect();

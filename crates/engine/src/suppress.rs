@@ -14,11 +14,11 @@ use weir_plan::{SuppressedIf, Suppression, Value};
 /// The list of a run; clones are of the same list.
 #[derive(Clone, Default, Debug)]
 pub struct SuppressionList {
-    shared: Arc<Shared>,
+    shared: Arc<CurrentIndex>,
 }
 
 #[derive(Default, Debug)]
-struct Shared {
+struct CurrentIndex {
     /// Larger after each change.
     version: AtomicU64,
     index: Mutex<Arc<Index>>,

@@ -3,7 +3,7 @@
 use crate::bytes::Bytes;
 use crate::counts::{Counts, Exporter, Fault, records_of};
 use crate::export::Export;
-use crate::held::Held;
+use crate::held::WaitingSets;
 use crate::limits::{
     EXPORTERS_NAMED_MAX, SENDER_NAMED_MAX, SENDER_SESSIONS_MAX, SESSIONS_MAX, TEMPLATES_MAX,
     TIMEOUT_NS, TOTALS_MAX,
@@ -41,7 +41,7 @@ pub struct Collector {
     templates: usize,
     /// When what has expired was looked for last.
     looked: i64,
-    held: Held,
+    held: WaitingSets,
     totals: Totals,
     sampled: Sampled,
     counts: Counts,
@@ -106,7 +106,7 @@ impl Collector {
             senders: Senders::default(),
             templates: 0,
             looked: i64::MIN,
-            held: Held::default(),
+            held: WaitingSets::default(),
             totals: Totals::default(),
             sampled: Sampled::new(),
             counts: Counts::default(),

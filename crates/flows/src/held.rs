@@ -20,7 +20,7 @@ type Wanted = (SessionKey, u16);
 
 /// All of them. Neither a set nor a template costs more the more sets wait.
 #[derive(Default, Debug)]
-pub(crate) struct Held {
+pub(crate) struct WaitingSets {
     sets: BTreeMap<Wanted, VecDeque<Waiting>>,
     /// In the order in which they came; some may have found their template.
     order: VecDeque<(u64, Wanted)>,
@@ -36,7 +36,7 @@ pub(crate) struct Held {
 /// What a set takes beside its bytes.
 const HEAD: usize = size_of::<Waiting>() + size_of::<(u64, Wanted)>() + size_of::<Wanted>();
 
-impl Held {
+impl WaitingSets {
     /// Holds a set; returns how many were given up for it.
     pub(crate) fn add(
         &mut self,

@@ -4,7 +4,7 @@ use crate::bytes::Bytes;
 use crate::counts::{Counts, Exporter, Fault};
 use crate::element::Filling;
 use crate::export::Export;
-use crate::held::Held;
+use crate::held::WaitingSets;
 use crate::limits::{SENDER_TEMPLATES_MAX, SESSION_TEMPLATES_MAX, TEMPLATES_MAX, TIMEOUT_NS};
 use crate::senders::Usage;
 use crate::sequence::{Numbered, Step};
@@ -21,7 +21,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) counts: &'a mut Counts,
     pub(crate) exporter: &'a mut Exporter,
-    pub(crate) held: &'a mut Held,
+    pub(crate) held: &'a mut WaitingSets,
     pub(crate) totals: &'a mut Totals,
     /// How many sessions and templates the sender of the datagram has.
     pub(crate) usage: &'a mut Usage,

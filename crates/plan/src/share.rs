@@ -19,7 +19,7 @@ use crate::window::Fill;
 
 /// Runs once what several pipelines have in common.
 pub(crate) fn share(program: Program) -> Program {
-    let shared = Shared::of(&program);
+    let shared = SharedPrefixes::of(&program);
     let mut out = Program { pipelines: Vec::new(), source: program.source };
     // Where each pipeline went, and where the groups are that it is the first to begin with.
     let (mut places, mut groups) = (Vec::new(), vec![0; shared.firsts.len()]);
@@ -58,7 +58,7 @@ pub(crate) fn share(program: Program) -> Program {
 }
 
 /// What the pipelines of a program have in common.
-struct Shared {
+struct SharedPrefixes {
     /// Of each pipeline that begins with groups, the first one that begins with the same.
     firsts: Vec<Option<usize>>,
     /// Of each pipeline that others begin like, the groups with the aggregates of all of them.
@@ -67,8 +67,8 @@ struct Shared {
     copies: Vec<Option<usize>>,
 }
 
-impl Shared {
-    fn of(program: &Program) -> Shared {
+impl SharedPrefixes {
+    fn of(program: &Program) -> SharedPrefixes {
         let all = &program.pipelines;
         let firsts = firsts(all);
         let union = |p: usize| {
@@ -80,7 +80,7 @@ impl Shared {
         let unions = (0..all.len()).map(union).collect();
         let copy = |p: usize| all[..p].iter().position(|q| is_copy(&all[p], q));
         let copies = (0..all.len()).map(copy).collect();
-        Shared { firsts, unions, copies }
+        SharedPrefixes { firsts, unions, copies }
     }
 
     /// The first pipeline that begins with the groups of pipeline `p`, and these groups, if several

@@ -52,17 +52,17 @@ impl Table {
 
 /// A table that several plans may share.
 #[derive(Clone, Debug)]
-pub struct Shared(pub Arc<Table>);
+pub struct SharedTable(pub Arc<Table>);
 
-impl PartialEq for Shared {
-    fn eq(&self, other: &Shared) -> bool {
+impl PartialEq for SharedTable {
+    fn eq(&self, other: &SharedTable) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
     }
 }
 
-impl Eq for Shared {}
+impl Eq for SharedTable {}
 
-impl Hash for Shared {
+impl Hash for SharedTable {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.0.file, &self.0.column).hash(state);
     }

@@ -10,7 +10,7 @@ mod lines;
 pub(crate) use area::{Stack, stacked};
 pub(crate) use color::color;
 pub(crate) use frame::{Caption, Unit};
-pub(crate) use lines::{Line, Panel, panels};
+pub(crate) use lines::{Panel, PlotLine, panels};
 
 /// The colours of lines and areas, in light and in dark: those of Okabe and Ito, which people with
 /// any kind of colour vision tell apart, somewhat lighter on a dark ground.

@@ -4,7 +4,7 @@
 use crate::grid::{Grid, Merge};
 use crate::limits::{KEYS_MAX, LINES_MAX, PANELS_MAX, STEPS_MAX};
 use crate::number::length;
-use crate::plot::{self, Caption, Line, Panel, Unit};
+use crate::plot::{self, Caption, Panel, PlotLine, Unit};
 use crate::rows::shown;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -234,15 +234,15 @@ impl OutputPlot {
         };
         let line = |(key, known): &(&String, &Known)| {
             let name = (*key).clone();
-            Line { name, points: points(&|number| number == known.number) }
+            PlotLine { name, points: points(&|number| number == known.number) }
         };
-        let mut lines: Vec<Line> = first.iter().map(line).collect();
+        let mut lines: Vec<PlotLine> = first.iter().map(line).collect();
         let others = rest.len() as u64 + self.added_up;
         if others > 0 {
             let mut rest: Vec<u32> = rest.iter().map(|(_, known)| known.number).collect();
             rest.push(OTHER);
             let name = format!("other ({others} keys, added up)");
-            lines.push(Line { name, points: points(&|number| rest.contains(&number)) });
+            lines.push(PlotLine { name, points: points(&|number| rest.contains(&number)) });
         }
         let output = self.name.as_deref().map(|name| format!("{name}: ")).unwrap_or_default();
         let largest = match self.grid.step_ns() {

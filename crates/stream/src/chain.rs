@@ -93,12 +93,12 @@ where
 pub struct Map<S, F, T> {
     input: S,
     f: F,
-    held: Held<T>,
+    held: BetweenPasses<T>,
 }
 
 impl<S, F, T> Map<S, F, T> {
     pub(super) fn new(input: S, f: F) -> Map<S, F, T> {
-        Map { input, f, held: Held::new() }
+        Map { input, f, held: BetweenPasses::new() }
     }
 }
 
@@ -137,12 +137,12 @@ impl<S: Batches, T, F: FnMut(S::Item<'_>) -> T> Batches for Map<S, F, T> {
 pub struct FlatMap<S, F, T> {
     input: S,
     f: F,
-    held: Held<T>,
+    held: BetweenPasses<T>,
 }
 
 impl<S, F, T> FlatMap<S, F, T> {
     pub(super) fn new(input: S, f: F) -> FlatMap<S, F, T> {
-        FlatMap { input, f, held: Held::new() }
+        FlatMap { input, f, held: BetweenPasses::new() }
     }
 }
 
@@ -181,11 +181,11 @@ where
 }
 
 /// Items between the two passes, with their times and watermarks.
-struct Held<T>(Vec<(i64, i64, T)>);
+struct BetweenPasses<T>(Vec<(i64, i64, T)>);
 
-impl<T> Held<T> {
-    fn new() -> Held<T> {
-        Held(Vec::with_capacity(BATCH))
+impl<T> BetweenPasses<T> {
+    fn new() -> BetweenPasses<T> {
+        BetweenPasses(Vec::with_capacity(BATCH))
     }
 
     /// Takes an item through the first pass, and all through the second when there are enough.

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 /// The terminal of this process.
 #[derive(Debug)]
-pub struct Terminal(Arc<Shared>);
+pub struct Terminal(Arc<TerminalFiles>);
 
 #[derive(Debug)]
-struct Shared {
+struct TerminalFiles {
     /// Where keys come from.
     keys: File,
     /// Where the screen is drawn.
@@ -51,7 +51,7 @@ impl Terminal {
         // Opens what it reads events from.
         event::poll(Duration::ZERO)?;
         let is_taken = AtomicBool::new(false);
-        Ok(Terminal(Arc::new(Shared { keys, out, before, is_taken })))
+        Ok(Terminal(Arc::new(TerminalFiles { keys, out, before, is_taken })))
     }
 
     /// Takes the terminal over: its other screen, and keys as they are pressed. It is given back by
@@ -114,7 +114,7 @@ impl Drop for Terminal {
     }
 }
 
-impl Shared {
+impl TerminalFiles {
     fn give_back(&self) {
         if !self.is_taken.swap(false, Ordering::SeqCst) {
             return;

@@ -24,12 +24,12 @@ pub(super) struct Losses {
     /// Whether frames bear the times of another clock.
     foreign: bool,
     /// Of a foreign clock, whether a gap is open.
-    open: Open,
+    open: OpenGap,
 }
 
 /// What is known of the end of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Open {
+enum OpenGap {
     /// There is none.
     No,
     /// Frames in the rings may be older than it.
@@ -41,7 +41,7 @@ enum Open {
 impl Losses {
     /// From now on, as that is by the clock whose times frames bear, and which may be foreign.
     pub(super) fn since(now: i64, foreign: bool) -> Losses {
-        let (asked, gap, open) = (Stopwatch::start(), None, Open::No);
+        let (asked, gap, open) = (Stopwatch::start(), None, OpenGap::No);
         Losses { asked, since: now, counted: 0, by_wires: 0, gap, foreign, open }
     }
 
@@ -65,8 +65,8 @@ impl Losses {
     /// The rings were found empty.
     #[inline]
     pub(super) fn empty(&mut self) {
-        if self.open == Open::Full {
-            self.open = Open::Empty;
+        if self.open == OpenGap::Full {
+            self.open = OpenGap::Empty;
         }
     }
 
@@ -74,8 +74,8 @@ impl Losses {
     /// moment when rings were found empty, in a block that the kernel had not handed over.
     #[inline]
     pub(super) fn saw(&mut self, ts: i64) {
-        if self.open == Open::Empty {
-            self.open = Open::No;
+        if self.open == OpenGap::Empty {
+            self.open = OpenGap::No;
             let until = ts.saturating_add(REACHED_BEHIND_NS);
             let gap = self.gap.unwrap_or(Gap { frames: 0, since: ts, until });
             self.gap = Some(Gap { until, ..gap });
@@ -97,7 +97,7 @@ impl Losses {
                 self.gap.unwrap_or(Gap { frames: 0, since: self.since, until: after });
             self.gap = Some(Gap { frames: frames.saturating_add(more), since, until: after });
             if after == Gap::OPEN {
-                self.open = Open::Full;
+                self.open = OpenGap::Full;
             }
         }
         (self.asked, self.since, self.counted) = (Stopwatch::start(), before, lost);

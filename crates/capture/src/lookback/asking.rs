@@ -23,10 +23,10 @@ pub struct Wanted {
 
 /// Asks a [`Lookback`](super::Lookback) for frames, from any thread.
 #[derive(Clone, Default)]
-pub struct Asking(Arc<Shared>);
+pub struct Asking(Arc<Requests>);
 
 #[derive(Default)]
-struct Shared {
+struct Requests {
     asked: AtomicBool,
     waiting: Mutex<Waiting>,
 }

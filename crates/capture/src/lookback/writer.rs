@@ -111,7 +111,7 @@ impl Task {
 
 /// Hands files to the thread.
 pub(super) struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<WriterQueue>,
     tally: Tally,
     when_full: WhenFull,
     bytes_max: usize,
@@ -121,7 +121,7 @@ pub(super) struct Writer {
     files: u64,
 }
 
-struct Shared {
+struct WriterQueue {
     queue: Mutex<Queue>,
     /// There is something to do.
     came: Condvar,
@@ -148,7 +148,7 @@ struct Queue {
     has_ended: bool,
 }
 
-impl Shared {
+impl WriterQueue {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +166,7 @@ impl Writer {
         tally: Tally,
     ) -> io::Result<Writer> {
         let queue = Mutex::new(Queue::default());
-        let shared = Arc::new(Shared { queue, came: Condvar::new(), done: Condvar::new() });
+        let shared = Arc::new(WriterQueue { queue, came: Condvar::new(), done: Condvar::new() });
         let (theirs, counts) = (Ended(Arc::clone(&shared)), tally.clone());
         thread::Builder::new().name("captures".to_owned()).spawn(move || {
             // Dropped at the end, whatever that is.
@@ -280,7 +280,7 @@ impl Drop for Writer {
 }
 
 /// Says that the thread has ended, however it did.
-struct Ended(Arc<Shared>);
+struct Ended(Arc<WriterQueue>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -293,11 +293,11 @@ impl Drop for Ended {
 struct Files {
     make: Make,
     tally: Tally,
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenFile>,
 }
 
 /// One of them.
-struct Open {
+struct OpenFile {
     name: String,
     file: Box<dyn Write>,
     state: Arc<FileState>,
@@ -306,7 +306,7 @@ struct Open {
 }
 
 impl Files {
-    fn work(mut self, shared: &Shared) {
+    fn work(mut self, shared: &WriterQueue) {
         let mut queue = shared.lock();
         loop {
             let Some(task) = queue.tasks.pop_front() else {
@@ -375,12 +375,12 @@ impl Files {
         });
         let Ok(file) = made else { return false };
         let Handle { number, state } = handle;
-        self.open.insert(number, Open { name, file, state, unwritten: 0 });
+        self.open.insert(number, OpenFile { name, file, state, unwritten: 0 });
         true
     }
 }
 
-impl Open {
+impl OpenFile {
     fn write(&mut self, chunk: &FileChunk, tally: &Tally) {
         if self.state.has_failed() {
             self.unwritten += chunk.frames;

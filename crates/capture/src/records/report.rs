@@ -8,10 +8,10 @@ use weir_packet::source::{Account, Lost};
 
 /// The collector of a source, which others may ask what it counted.
 #[derive(Clone, Default)]
-pub struct RecordReport(Arc<Shared>);
+pub struct RecordReport(Arc<RecordCounts>);
 
 #[derive(Default)]
-struct Shared {
+struct RecordCounts {
     collector: Mutex<Collector>,
     /// Datagrams that the kernel dropped, since the program did not keep up.
     dropped: AtomicU64,

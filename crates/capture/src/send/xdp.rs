@@ -36,14 +36,14 @@ pub(super) struct XdpSender {
     len_max: usize,
     index: u32,
     /// `None` where the interface had gone and could not be opened again yet.
-    open: Option<Open>,
+    open: Option<OpenSocket>,
     /// Whether the kernel said that the socket has no interface any more: it is of no use then,
     /// even where the interface is there again, with the same number.
     dead: bool,
 }
 
 /// A socket with its memory, by pieces of so many bytes.
-struct Open {
+struct OpenSocket {
     socket: XdpSocket,
     queue: u32,
     memory: MmapMut,
@@ -70,7 +70,7 @@ impl XdpSender {
         let Some(interface) = look_up(name).map_err(refused)? else {
             return Err(SendError::no_interface(outlet));
         };
-        let (index, open) = (interface.index, Open::new(outlet, &interface, XDP_BIND_TRIES)?);
+        let (index, open) = (interface.index, OpenSocket::new(outlet, &interface, XDP_BIND_TRIES)?);
         report(format!(
             "{outlet}: sends by AF_XDP on queue {}, copied by the kernel, {XDP_SEND_FRAMES} frames \
              of {} bytes",
@@ -107,7 +107,7 @@ impl XdpSender {
         }
         if self.open.is_none() {
             // This is tried again with the next batch, which must not wait for long.
-            self.open = Open::new(&self.outlet, &interface, 1).ok();
+            self.open = OpenSocket::new(&self.outlet, &interface, 1).ok();
         }
         let Some(open) = &self.open else { return false };
         self.len_max = open.len_max(interface.mtu);
@@ -145,9 +145,9 @@ impl XdpSender {
     }
 }
 
-impl Open {
+impl OpenSocket {
     /// Opens a socket on the first queue that has none, which is tried so often.
-    fn new(outlet: &str, interface: &LinkInfo, tries: u32) -> io::Result<Open> {
+    fn new(outlet: &str, interface: &LinkInfo, tries: u32) -> io::Result<OpenSocket> {
         let refused = |e: io::Error| {
             let remedy = remedy(&e);
             SendError::refused(outlet, e, remedy)
@@ -170,7 +170,7 @@ impl Open {
         let entries = (SEND_AT_ONCE as u32).next_power_of_two();
         let (completion, tx) = socket.send_rings(entries, XDP_SEND_FRAMES).map_err(refused)?;
         let queue = bind(&socket, *index, tries).map_err(refused)?;
-        Ok(Open {
+        Ok(OpenSocket {
             socket,
             queue,
             memory,

@@ -124,7 +124,7 @@ struct Strings {
 
 /// `struct ethtool_gfeatures`.
 #[repr(C)]
-struct Features {
+struct FeatureBits {
     command: u32,
     /// Blocks that there is room for, each for 32 features.
     blocks: u32,
@@ -148,8 +148,11 @@ pub(crate) fn features(name: &str) -> io::Result<Option<Vec<Feature>>> {
     // while the kernel runs, and for which there is room.
     unsafe { ask(name, &mut strings)? };
     let blocks = NAMES_MAX / 32;
-    let mut features =
-        Features { command: GET_FEATURES, blocks: blocks as u32, bits: [[0; 4]; NAMES_MAX / 32] };
+    let mut features = FeatureBits {
+        command: GET_FEATURES,
+        blocks: blocks as u32,
+        bits: [[0; 4]; NAMES_MAX / 32],
+    };
     // SAFETY: what this command reads and writes, at most as many blocks as it is told of.
     unsafe { ask(name, &mut features)? };
     let feature = |(n, name): (usize, &[u8; 32])| {

@@ -20,7 +20,7 @@
 //! batch refers to it: in whatever order they go, nothing is written to memory of others.
 
 use super::error::KernelError;
-use crate::xdp::ring::Shared;
+use crate::xdp::ring::RingIndices;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
@@ -117,7 +117,7 @@ impl RingMap {
     }
 }
 
-impl Shared for RingMap {
+impl RingIndices for RingMap {
     fn producer(&self) -> &AtomicU32 {
         self.counter(self.producer)
     }

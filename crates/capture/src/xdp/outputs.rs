@@ -188,7 +188,7 @@ fn longest(interface: &LinkInfo) -> u64 {
 /// Whether the drivers of all these interfaces take frames that another driver redirects to them;
 /// else why one does not, as far as is known. In the stack, redirection needs nothing of drivers.
 pub(super) fn take_redirected(outputs: &KernelOutputs, known: &Interfaces) -> Result<(), String> {
-    let features = Features::open();
+    let features = DriverFeatures::open();
     for &(_, index) in &outputs.interfaces {
         let answer = match &features {
             Ok(features) => features.of(index).map_err(|e| e.to_string()),
@@ -208,13 +208,13 @@ pub(super) fn take_redirected(outputs: &KernelOutputs, known: &Interfaces) -> Re
 }
 
 /// A way to ask what drivers support in XDP.
-struct Features {
+struct DriverFeatures {
     socket: OwnedFd,
     family: u16,
 }
 
-impl Features {
-    fn open() -> io::Result<Features> {
+impl DriverFeatures {
+    fn open() -> io::Result<DriverFeatures> {
         let flags = SocketFlags::CLOEXEC;
         let protocol = Some(netlink::GENERIC);
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
@@ -223,7 +223,7 @@ impl Features {
         let family = answer.iter().find(|(kind, _)| *kind == FAMILY_ID);
         let family = family.and_then(|(_, value)| u16_at(value, 0));
         let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
-        Ok(Features { socket, family: family.ok_or_else(unsupported)? })
+        Ok(DriverFeatures { socket, family: family.ok_or_else(unsupported)? })
     }
 
     /// The bits of `enum netdev_xdp_act` of an interface.
@@ -389,7 +389,7 @@ mod tests {
         };
         let why = take_redirected(&outputs, &known).expect_err("it has no such driver");
         assert!(why.starts_with("lo: "), "{why}");
-        let features = Features::open().and_then(|features| features.of(lo.index));
+        let features = DriverFeatures::open().and_then(|features| features.of(lo.index));
         // Before Linux 6.3 nobody says.
         assert!(features.is_err() || features.is_ok_and(|bits| bits & TAKES_REDIRECTED == 0));
     }

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Memory that a ring shares with the kernel.
-pub(crate) trait Shared {
+pub(crate) trait RingIndices {
     /// How many entries were ever put in.
     fn producer(&self) -> &AtomicU32;
     /// How many were ever taken out.
@@ -31,7 +31,7 @@ pub(crate) struct FillRing<S> {
     consumed: u32,
 }
 
-impl<S: Shared> FillRing<S> {
+impl<S: RingIndices> FillRing<S> {
     /// The ring in this memory, in which nothing has happened yet.
     pub(crate) fn new(shared: S) -> FillRing<S> {
         let size = entries(shared.words().len());
@@ -85,7 +85,7 @@ pub(crate) struct Descriptor {
     pub(crate) len: u32,
 }
 
-impl<S: Shared> RxRing<S> {
+impl<S: RingIndices> RxRing<S> {
     /// The ring in this memory, in which nothing has happened yet.
     pub(crate) fn new(shared: S) -> RxRing<S> {
         let size = entries(shared.words().len() / 2);
@@ -148,7 +148,7 @@ pub(crate) mod tests {
         words: Vec<AtomicU64>,
     }
 
-    impl Shared for Arc<Memory> {
+    impl RingIndices for Arc<Memory> {
         fn producer(&self) -> &AtomicU32 {
             &self.producer
         }

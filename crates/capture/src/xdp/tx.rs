@@ -5,7 +5,7 @@
 //! anew before the next call. It may have taken more of them than its counter says: it moves that
 //! only when it has sent one.
 
-use super::ring::{Descriptor, Shared, entries};
+use super::ring::{Descriptor, RingIndices, entries};
 use std::sync::atomic::Ordering::*;
 
 /// The ring by which the kernel gets frames to send: address, length, options.
@@ -17,7 +17,7 @@ pub(crate) struct TxRing<S> {
     consumed: u32,
 }
 
-impl<S: Shared> TxRing<S> {
+impl<S: RingIndices> TxRing<S> {
     /// The ring in this memory, in which nothing has happened yet.
     pub(crate) fn new(shared: S) -> TxRing<S> {
         let size = entries(shared.words().len() / 2);
@@ -69,7 +69,7 @@ pub(crate) struct CompletionRing<S> {
     consumed: u32,
 }
 
-impl<S: Shared> CompletionRing<S> {
+impl<S: RingIndices> CompletionRing<S> {
     /// The ring in this memory, in which nothing has happened yet.
     pub(crate) fn new(shared: S) -> CompletionRing<S> {
         let size = entries(shared.words().len());

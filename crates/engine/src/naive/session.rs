@@ -7,14 +7,14 @@ use weir_plan::{AggFunc, EndReason, Session, Summarize, Value};
 
 /// The sessions of a stage.
 pub(super) struct KeySessions {
-    open: BTreeMap<Vec<Value>, Open>,
+    open: BTreeMap<Vec<Value>, OpenSession>,
     /// Those that have ended and did not come out, in that order.
     ended: Vec<Ended>,
     watermark: Mark,
 }
 
 /// An open session.
-struct Open {
+struct OpenSession {
     start: i64,
     /// When its latest row came.
     last: i64,
@@ -27,7 +27,7 @@ struct Open {
 
 struct Ended {
     key: Vec<Value>,
-    session: Open,
+    session: OpenSession,
     reason: EndReason,
 }
 
@@ -68,7 +68,7 @@ impl StageContext<'_> {
         if tick == session.tick(before) {
             return (Vec::new(), downstream);
         }
-        let idle = |open: &Open| tick.saturating_sub(open.last) >= session.gap_ns;
+        let idle = |open: &OpenSession| tick.saturating_sub(open.last) >= session.gap_ns;
         let over = all.open.iter().filter(|(_, open)| idle(open)).map(|(key, _)| key.clone());
         for key in over.collect::<Vec<_>>() {
             all.end(&key, EndReason::Idle);
@@ -85,7 +85,7 @@ impl StageContext<'_> {
         };
         let key: Vec<_> = s.keys.iter().map(|k| self.eval.eval(&k.1, row, &[])).collect();
         let last_one = s.until.as_ref().is_some_and(|cond| self.eval.holds(cond, row, &[]));
-        let too_old = |open: &Open| {
+        let too_old = |open: &OpenSession| {
             if now.saturating_sub(open.last) >= session.gap_ns {
                 return Some(EndReason::Idle);
             }
@@ -103,7 +103,7 @@ impl StageContext<'_> {
         }
         self.turn += 1;
         let none = || vec![Vec::new(); s.aggs.len()];
-        let new = || Open { start: now, last: now, rows: 0, turn: 0, values: none() };
+        let new = || OpenSession { start: now, last: now, rows: 0, turn: 0, values: none() };
         let open = all.open.entry(key.clone()).or_insert_with(new);
         (open.last, open.turn) = (open.last.max(now), self.turn);
         open.rows += 1;

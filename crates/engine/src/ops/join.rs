@@ -29,7 +29,7 @@ use crate::node::{Next, Node, NodeInput, known_node};
 use crate::rows::Rows;
 use crate::table::HashKey;
 use fill::Fill;
-use held::{Due, Held, address, bucket_of, time};
+use held::{Due, SideRows, address, bucket_of, time};
 use keys::{KeyTable, NONE};
 use std::mem::swap;
 use std::ops::RangeInclusive;
@@ -64,8 +64,8 @@ pub(crate) enum Side {
 pub(crate) struct Join {
     plan: Plan,
     keys: KeyTable,
-    left: Held,
-    right: Held,
+    left: SideRows,
+    right: SideRows,
     fill: Fill,
     /// Right rows that came when those of their time were in chains already: key, time, address.
     lagging: Vec<(u64, i64, u64)>,
@@ -88,8 +88,8 @@ impl Join {
         let types: Vec<Type> = plan.keys.iter().map(|&(l, _)| left.columns[l].ty.clone()).collect();
         Join {
             keys: KeyTable::new(&types, hash_key),
-            left: Held::new(LEFT_HEAD, left, 0..left.columns.len()),
-            right: Held::new(RIGHT_HEAD, &plan.schema, plan.columns.iter().map(|c| c.from)),
+            left: SideRows::new(LEFT_HEAD, left, 0..left.columns.len()),
+            right: SideRows::new(RIGHT_HEAD, &plan.schema, plan.columns.iter().map(|c| c.from)),
             fill: Fill::new(plan, left),
             lagging: Vec::new(),
             reached: i64::MIN,
@@ -250,7 +250,7 @@ impl Join {
         let Join { keys, right, order, .. } = self;
         right.bucket(bucket).by_time(&right.layout, order);
         for rows in order.chunks(BATCH) {
-            let key = |right: &Held, row: u32| right.row(address(bucket, row as usize))[KEY];
+            let key = |right: &SideRows, row: u32| right.row(address(bucket, row as usize))[KEY];
             rows.iter().for_each(|&(_, row)| keys.prefetch(key(right, row)));
             for &(_, row) in rows {
                 let me = address(bucket, row as usize);
@@ -362,7 +362,7 @@ impl Node for Join {
 
 /// The right rows of a key, from one on, up to a time.
 struct Chain<'a> {
-    right: &'a Held,
+    right: &'a SideRows,
     last: i64,
     at: u64,
 }
@@ -370,7 +370,7 @@ struct Chain<'a> {
 impl<'a> Chain<'a> {
     /// Those of these times. Earlier ones leave the chain.
     #[inline(always)]
-    fn of(right: &'a Held, [head, _]: &mut [u64; 2], times: RangeInclusive<i64>) -> Chain<'a> {
+    fn of(right: &'a SideRows, [head, _]: &mut [u64; 2], times: RangeInclusive<i64>) -> Chain<'a> {
         while *head != NONE && time_of(right, *head) < *times.start() {
             *head = right.row(*head)[NEXT];
         }
@@ -394,7 +394,7 @@ impl Iterator for Chain<'_> {
 
 /// When a row came.
 #[inline(always)]
-fn time_of(held: &Held, address: u64) -> i64 {
+fn time_of(held: &SideRows, address: u64) -> i64 {
     #[cfg(test)]
     held.looks.set(held.looks.get() + 1);
     held.row(address)[0] as i64

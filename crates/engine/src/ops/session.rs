@@ -31,7 +31,7 @@ use crate::expr::{Cond, Val};
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
 use crate::table::NO_ROW;
-use open::{Coming, Open, Terms};
+use open::{Coming, OpenSessions, Terms};
 use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
@@ -51,7 +51,7 @@ pub(crate) struct Sessions {
     direct: Vec<Direct>,
     /// All sessions that did not come out, those of each layout together.
     groups: Groups,
-    open: Vec<Open>,
+    open: Vec<OpenSessions>,
     spare: Vec<Groups>,
     /// Whether rows are all there is to a session.
     in_rows: bool,
@@ -88,7 +88,7 @@ impl Sessions {
         let max = spec.plan.max_groups.clamp(1, u64::from(u32::MAX / 4)) as usize;
         Sessions {
             direct: fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &spec.layouts)),
-            open: spec.layouts.iter().map(|_| Open::new(session, spec.hash_key)).collect(),
+            open: spec.layouts.iter().map(|_| OpenSessions::new(session, spec.hash_key)).collect(),
             in_rows: variants.all(|(v, layout)| v.is_all_in_rows(layout)),
             work: Work::new(&spec),
             groups,
@@ -110,7 +110,7 @@ impl Sessions {
     }
 
     fn live(&self) -> usize {
-        self.open.iter().map(Open::live).sum()
+        self.open.iter().map(OpenSessions::live).sum()
     }
 
     fn waiting(&self) -> usize {
@@ -311,7 +311,7 @@ impl Sessions {
             gone.append(&self.groups, v, &open.ended);
         }
         if self.in_rows {
-            self.open.iter_mut().for_each(Open::free_ended);
+            self.open.iter_mut().for_each(OpenSessions::free_ended);
         } else {
             self.start_anew();
         }

@@ -39,11 +39,11 @@ pub(crate) struct Top {
     windowed: bool,
     per: Option<PerKey>,
     /// Rows held, by window start; all under 0 without windows.
-    held: BTreeMap<i64, Held>,
+    held: BTreeMap<i64, WindowRows>,
     /// Memory of windows that were emitted.
-    spare: Vec<Held>,
+    spare: Vec<WindowRows>,
     /// The rows that stay when a window is cut, on their way.
-    scratch: Held,
+    scratch: WindowRows,
     /// The row at hand.
     row: Vec<u64>,
     /// Where what is sorted by stands in this batch.
@@ -62,7 +62,7 @@ pub(crate) struct Top {
 
 /// The rows of one window.
 #[derive(Default)]
-struct Held {
+struct WindowRows {
     words: Vec<u64>,
     texts: Arena,
     /// Whether the texts of the best rows alone take most of the room for texts.
@@ -79,7 +79,7 @@ struct Held {
     keys: Option<TopKeys>,
 }
 
-impl Held {
+impl WindowRows {
     fn row(&self, layout: &TopRowLayout, i: usize) -> &[u64] {
         &self.words[i * layout.words..][..layout.words]
     }
@@ -141,9 +141,9 @@ impl Held {
     }
 
     /// Keeps the best `n` rows of each key, sorted; `scratch` is memory for them.
-    fn cut_to(&mut self, n: usize, layout: &TopRowLayout, scratch: &mut Held) {
+    fn cut_to(&mut self, n: usize, layout: &TopRowLayout, scratch: &mut WindowRows) {
         self.choose(n, layout, &mut scratch.prefixes);
-        self.room = Held::room(n, self.order.len());
+        self.room = WindowRows::room(n, self.order.len());
         scratch.words.clear();
         scratch.texts.truncate(0);
         for &row in &self.order {
@@ -162,7 +162,7 @@ impl Held {
         &mut self,
         n: usize,
         layout: &TopRowLayout,
-        scratch: &mut Held,
+        scratch: &mut WindowRows,
         max: usize,
     ) -> bool {
         if !self.crammed {
@@ -213,7 +213,7 @@ impl Top {
             per,
             held: BTreeMap::new(),
             spare: Vec::new(),
-            scratch: Held::default(),
+            scratch: WindowRows::default(),
             row: Vec::new(),
             srcs: Vec::new(),
             rows: Rows::new(&schema),
@@ -264,7 +264,7 @@ impl Top {
         let (ctx, arena) = (&batch.ctx, &batch.ctx.regs.arena);
         let held = held.entry(window).or_insert_with(|| {
             let mut held = spare.pop().unwrap_or_default();
-            held.room = Held::room(n, 0);
+            held.room = WindowRows::room(n, 0);
             held
         });
         let (mut groups, mut known) = ([0; BATCH], 1);
@@ -297,7 +297,7 @@ impl Top {
         }
     }
 
-    fn emit(&mut self, mut held: Held, out: &mut dyn FnMut(&Rows)) {
+    fn emit(&mut self, mut held: WindowRows, out: &mut dyn FnMut(&Rows)) {
         if let (Some(per), Some(keys)) = (&self.per, &held.keys) {
             per.ranks(keys, &mut self.ranks, &mut self.ranked);
             for row in held.words.chunks_exact_mut(self.layout.words) {
@@ -317,7 +317,7 @@ impl Top {
     }
 
     /// Makes rows of held ones.
-    fn fill(&mut self, held: &Held, chosen: &[u32]) {
+    fn fill(&mut self, held: &WindowRows, chosen: &[u32]) {
         let Top { layout, rows, .. } = self;
         let n = chosen.len();
         let held_rows = || chosen.iter().map(|&row| held.row(layout, row as usize));

@@ -2,7 +2,7 @@
 
 use super::closings::ClosingId;
 use super::results::WorkerResults;
-use super::shared::Shared;
+use super::shared::SharedByWorkers;
 use crate::level::Channel;
 use crate::level::machine::MachineLevel;
 use crate::merge::{Merge, run};
@@ -70,7 +70,7 @@ impl<'a, 'e> Coordinator<'a, 'e> {
     }
 
     /// Emits what is ready; returns whether there was anything.
-    pub(super) fn drain(&mut self, shared: &Shared<'_>) -> bool {
+    pub(super) fn drain(&mut self, shared: &SharedByWorkers<'_>) -> bool {
         let mut any = false;
         while match shared.results {
             Some(_) => self.unit(shared),
@@ -85,7 +85,7 @@ impl<'a, 'e> Coordinator<'a, 'e> {
     }
 
     /// Ends the run where nothing more can come of it.
-    pub(super) fn after(&mut self, shared: &Shared<'_>) {
+    pub(super) fn after(&mut self, shared: &SharedByWorkers<'_>) {
         self.error = self.error.take().or(self.machine.take_error());
         if (self.error.is_some() || self.machine.is_done()) && !shared.has_ended() {
             shared.end();
@@ -95,7 +95,7 @@ impl<'a, 'e> Coordinator<'a, 'e> {
     }
 
     /// Emits the next closing, if all workers have come to it.
-    fn close(&mut self, shared: &Shared<'_>) -> bool {
+    fn close(&mut self, shared: &SharedByWorkers<'_>) -> bool {
         let number = shared.closed.load(Ordering::Relaxed);
         if number == shared.closes.load(Ordering::Acquire) {
             return false;
@@ -112,7 +112,7 @@ impl<'a, 'e> Coordinator<'a, 'e> {
     }
 
     /// Emits the results of the next unit, or as much of them as can be emitted.
-    fn unit(&mut self, shared: &Shared<'_>) -> bool {
+    fn unit(&mut self, shared: &SharedByWorkers<'_>) -> bool {
         let Some(results) = &shared.results else { return false };
         let number = shared.done.load(Ordering::Relaxed);
         if !self.taken {
@@ -140,7 +140,7 @@ impl<'a, 'e> Coordinator<'a, 'e> {
     }
 
     /// Unit `number` has been emitted; `more` says whether the next could be read at once.
-    pub(super) fn unit_done(&mut self, shared: &Shared<'_>, number: u64, more: bool) {
+    pub(super) fn unit_done(&mut self, shared: &SharedByWorkers<'_>, number: u64, more: bool) {
         if !more {
             // What there is can be shown while the source waits.
             self.machine.flush(self.sink);

@@ -3,7 +3,7 @@
 use super::exchange::{BlockOutline, Cursor, Exchange, Partitioner, StepPackets, WorkerPart};
 use super::gate::Pass;
 use super::results::WorkerResults;
-use super::shared::Shared;
+use super::shared::SharedByWorkers;
 use super::worker::{StoredOutput, Turn, Worker};
 use crate::feed::Feed;
 use crate::level::Channel;
@@ -84,7 +84,11 @@ impl KeyedTurns {
     }
 
     /// Reads what the feed has; returns how many batches, and whether more can be had at once.
-    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Pass<'_, Feed<'_>>) -> (usize, bool) {
+    fn fill(
+        &mut self,
+        shared: &SharedByWorkers<'_>,
+        feed: &mut Pass<'_, Feed<'_>>,
+    ) -> (usize, bool) {
         let mut more = true;
         for n in 0..shared.block_len {
             let batch = self.partitioner.batch(n);

@@ -16,7 +16,7 @@ use weir_plan::place::Placement;
 use weir_plan::{Input, Program, Stage};
 
 /// What all workers share.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedByWorkers<'a> {
     pub(super) workers: usize,
     pub(super) gate: Gate<Feed<'a>>,
     pub(super) ahead: Ahead,
@@ -71,14 +71,14 @@ impl AtOnce {
     }
 }
 
-impl<'a> Shared<'a> {
+impl<'a> SharedByWorkers<'a> {
     pub(super) fn new(
         partitionings: &Partitionings,
         feed: Feed<'a>,
         at_once: AtOnce,
-    ) -> Shared<'a> {
+    ) -> SharedByWorkers<'a> {
         let (workers, keyed) = (partitionings.workers, !partitionings.are_whole());
-        Shared {
+        SharedByWorkers {
             workers,
             gate: Gate::new(feed),
             ahead: Ahead::default(),
@@ -171,7 +171,7 @@ const NOBODY: usize = usize::MAX;
 
 /// Wakes all others when its worker panics, so that none waits for that one.
 pub(super) struct Alarm<'a, 'f> {
-    pub(super) shared: &'a Shared<'f>,
+    pub(super) shared: &'a SharedByWorkers<'f>,
     pub(super) worker: usize,
 }
 

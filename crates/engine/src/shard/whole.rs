@@ -2,7 +2,7 @@
 
 use super::gate::Pass;
 use super::results::WorkerResults;
-use super::shared::Shared;
+use super::shared::SharedByWorkers;
 use super::worker::{StoredOutput, Turn, Worker};
 use crate::feed::{Feed, Times};
 use crate::limits::TURN;
@@ -68,7 +68,7 @@ impl WholeTurns {
 
     /// Lets go of what was read, where somebody may wait for the source: memory of a wire that is
     /// not given back is missing there, and a ring that is not given back is full soon.
-    fn let_go(&mut self, shared: &Shared<'_>) {
+    fn let_go(&mut self, shared: &SharedByWorkers<'_>) {
         if shared.gate.is_dry() {
             self.batches.iter_mut().for_each(|batch| batch.frames.clear());
         }
@@ -103,7 +103,7 @@ impl WholeTurns {
     }
 
     /// Fills batches with what the feed has; returns how many.
-    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Pass<'_, Feed<'_>>) -> usize {
+    fn fill(&mut self, shared: &SharedByWorkers<'_>, feed: &mut Pass<'_, Feed<'_>>) -> usize {
         for (n, batch) in self.batches.iter_mut().enumerate() {
             if !feed.fill(&mut batch.frames) {
                 shared.end_of(feed);

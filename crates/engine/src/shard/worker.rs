@@ -4,7 +4,7 @@ use super::closings::ClosingId;
 use super::coordinator::Coordinator;
 use super::gate::{Pass, Reader};
 use super::results::{Results, WorkerResults};
-use super::shared::Shared;
+use super::shared::SharedByWorkers;
 use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::level::worker::{WorkerLevel, count_worker};
@@ -27,7 +27,7 @@ pub(super) enum Turn {
 /// One worker.
 pub(super) struct Worker<'a, 'f, 'c, 'e> {
     pub(super) me: usize,
-    pub(super) shared: &'a Shared<'f>,
+    pub(super) shared: &'a SharedByWorkers<'f>,
     /// One for each of its lanes.
     pub(super) levels: &'a mut [WorkerLevel],
     /// With the calling thread.
@@ -43,7 +43,7 @@ pub(super) struct Worker<'a, 'f, 'c, 'e> {
 impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
     pub(super) fn new(
         me: usize,
-        shared: &'a Shared<'f>,
+        shared: &'a SharedByWorkers<'f>,
         levels: &'a mut [WorkerLevel],
         coordinator: Option<Coordinator<'c, 'e>>,
     ) -> Worker<'a, 'f, 'c, 'e> {
@@ -179,7 +179,7 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
 
 /// Closes a worker's windows, and hands their groups over.
 pub(super) struct Closer<'a, 'f> {
-    shared: &'a Shared<'f>,
+    shared: &'a SharedByWorkers<'f>,
     /// Closings that groups were handed over for.
     pub(super) closes: u64,
     /// What closed just now.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_packet::fields::{FieldId, Header, HeaderBytes};
 use weir_plan::address::{Block, mask};
 use weir_plan::functions::{Math, Part, Rounding, Secret};
-use weir_plan::table::{Shared, Table};
+use weir_plan::table::{SharedTable, Table};
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Schema, Type, UnaryOp, Value};
 
 /// What an expression may refer to.
@@ -281,7 +281,7 @@ fn lookup(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
     }
     let texts = ["", "a", "É"].map(Box::from).to_vec();
     let table = Table { file: "f.csv".into(), column: "c".into(), entries, texts };
-    let f = Func::Lookup(Shared(Arc::new(table)));
+    let f = Func::Lookup(SharedTable(Arc::new(table)));
     node(Type::Str, ExprKind::Call(f, vec![expr(c, scope, ty, d)]))
 }
 

@@ -8,7 +8,7 @@ use crate::names::Scope;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree};
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_plan::table::{Shared, Table};
+use weir_plan::table::{SharedTable, Table};
 use weir_plan::{Expr, ExprKind, Func, Member, Type, Value};
 
 /// The arguments of `file(…)`, if that is what an expression is.
@@ -88,7 +88,7 @@ impl<'t> Checker<'t> {
                 }
             }
         };
-        let kind = ExprKind::Call(Func::Lookup(Shared(table)), vec![checked]);
+        let kind = ExprKind::Call(Func::Lookup(SharedTable(table)), vec![checked]);
         Some(Expr { ty: Type::Str, kind })
     }
 

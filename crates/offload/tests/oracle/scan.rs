@@ -136,27 +136,27 @@ const MOMENT_NS: i64 = 100_000_000;
 
 /// States of a program.
 #[derive(Clone)]
-struct Shared(Arc<Kernel>);
+struct SharedKernel(Arc<Kernel>);
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedKernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shared")
+        f.write_str("SharedKernel")
     }
 }
 
 #[derive(Debug)]
-struct OfStage(Shared, usize);
+struct OfStage(SharedKernel, usize);
 
 impl KernelStates for OfStage {
     fn take(&self, key: &[Option<u128>], now: i64) -> Option<KernelState> {
-        let (Shared(kernel), at) = (&self.0, self.1);
+        let (SharedKernel(kernel), at) = (&self.0, self.1);
         let taken = kernel.program.states[at].take(kernel.states(at), key, now)?;
         let states = taken.states.into_iter().map(i64::cast_unsigned).collect();
         Some(KernelState { last: taken.last, states })
     }
 }
 
-impl KernelFeed for Shared {
+impl KernelFeed for SharedKernel {
     fn pipelines(&self) -> Vec<PipelineId> {
         Vec::new()
     }
@@ -180,7 +180,7 @@ impl KernelFeed for Shared {
 
 /// Hands frames to the program first, and on to the engine what goes up.
 struct Below<'a> {
-    kernel: &'a Shared,
+    kernel: &'a SharedKernel,
     frames: &'a [(i64, Vec<u8>)],
     at: usize,
     /// What the program did with each frame that it finished.
@@ -191,7 +191,7 @@ struct Below<'a> {
 impl Below<'_> {
     /// What the program does with a frame; `None`: it goes up.
     fn run(&self, at: usize) -> (FrameCount, Option<Vec<Outlet>>) {
-        let Shared(kernel) = self.kernel;
+        let SharedKernel(kernel) = self.kernel;
         let (time, frame) = &self.frames[at];
         let now = clock_gettime(ClockId::Monotonic);
         let ahead = time - (now.tv_sec * 1_000_000_000 + now.tv_nsec);
@@ -304,7 +304,7 @@ fn check(text: &str, frames: &[(i64, Vec<u8>)], levels: &mut Levels) {
     (0..outlets().len()).for_each(|n| kernel.set_longest(n, u64::MAX));
     let shown = text.replace("drop", "forward \"gone\"");
     let want = handed_out_at(&shown, frames);
-    let kernel = Shared(Arc::new(kernel));
+    let kernel = SharedKernel(Arc::new(kernel));
     let mut below = Below { kernel: &kernel, frames, at: 0, done: Vec::new(), up: Vec::new() };
     let (mut rows, mut handed) = (Collect::default(), Handed::default());
     let options = Options {

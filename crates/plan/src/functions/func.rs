@@ -1,7 +1,7 @@
 //! What a plan can call.
 
 use crate::address::Block;
-use crate::table::Shared;
+use crate::table::SharedTable;
 
 /// A scalar function. All built-in ones are absent where an argument is, except `exists` and
 /// `coalesce`; predicates are false instead.
@@ -136,7 +136,7 @@ pub enum Func {
     Anonymize(Secret),
     /// `lookup("file.csv", key, "column")`: the text that a table has for a key; absent where it
     /// has none. ip, int, string or mac; string.
-    Lookup(Shared),
+    Lookup(SharedTable),
     /// A registered Rust function, by its position in
     /// [`Signatures::scalars`](super::Signatures::scalars). Called only where all arguments are
     /// there; a result of another type than its own is absent.

@@ -21,7 +21,7 @@ use crate::expr::Member;
 use crate::functions::Signatures;
 use crate::limits::PLAN_BYTES_MAX;
 use crate::stage::Stage;
-use crate::table::{Shared, Table};
+use crate::table::{SharedTable, Table};
 use error::{Mistake, NESTING_MAX};
 use serde_json::Value as Json;
 use std::cell::Cell;
@@ -74,7 +74,7 @@ impl Physical {
         if !tables.iter().all(Table::is_sound) {
             return Err(Mistake::new("a table lacks a text, or has keys of several types").into());
         }
-        reader.tables = tables.into_iter().map(|table| Shared(Arc::new(table))).collect();
+        reader.tables = tables.into_iter().map(|table| SharedTable(Arc::new(table))).collect();
         reader.sets = object.read::<Vec<Vec<Member>>>("sets", &reader)?;
         let plan = form::read_plan(&object, &reader)?;
         plan.check(signatures).map_err(Unreadable::Plan)?;

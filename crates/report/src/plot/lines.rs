@@ -12,7 +12,7 @@ const BESIDE: usize = 3;
 
 /// Values of a key over time.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Line {
+pub(crate) struct PlotLine {
     pub(crate) name: String,
     /// Times and values, in order of time.
     pub(crate) points: Vec<(i64, f64)>,
@@ -25,7 +25,7 @@ pub(crate) struct Panel {
     pub(crate) unit: Unit,
     /// How far two points are apart at most that a line joins.
     pub(crate) step_ns: i64,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<PlotLine>,
 }
 
 impl Panel {
@@ -62,7 +62,7 @@ impl Panel {
     }
 
     /// Draws a line, broken where values are missing, and points that stand alone.
-    fn line(&self, m: &mut Markup, axes: &Axes, line: &Line, class: &'static str) {
+    fn line(&self, m: &mut Markup, axes: &Axes, line: &PlotLine, class: &'static str) {
         let joined = |a: i64, b: i64| b.saturating_sub(a) <= self.step_ns.saturating_mul(3) / 2;
         let mut alone = Vec::new();
         m.raw("<path class=\"line ").raw(class).raw("\" d=\"");
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn lines_break_where_values_are_missing() {
-        let line = |name: &str, points: &[(i64, f64)]| Line {
+        let line = |name: &str, points: &[(i64, f64)]| PlotLine {
             name: name.to_owned(),
             points: points.to_vec(),
         };

@@ -55,7 +55,7 @@ pub(super) enum Stream {
 
 /// The pieces of what may be a hello.
 #[derive(Default)]
-struct Held {
+struct HelloPieces {
     pieces: Pieces,
     /// Packets that brought new bytes, ...
     packets: u32,
@@ -73,7 +73,7 @@ pub(super) struct Segments {
 enum SegmentState {
     /// Nothing came but a SYN.
     Empty,
-    Holds(Box<Held>),
+    Holds(Box<HelloPieces>),
     /// The hello had so many bytes.
     Done(u32),
 }
@@ -85,7 +85,7 @@ pub(super) struct Initials {
     base: u64,
     /// Initial packets that were decrypted with these keys.
     decrypted: u32,
-    held: Held,
+    held: HelloPieces,
 }
 
 /// Whether a payload may start a stream with a hello.
@@ -111,11 +111,11 @@ impl Stream {
             let keys = ClientKeys::new(&header);
             keys.decrypt(&header, &mut scratch.plain).is_some().then_some(keys)
         })?;
-        let held = Held::default();
+        let held = HelloPieces::default();
         Some(Stream::Quic(Box::new(Initials { keys, base: 0, decrypted: 0, held })))
     }
 
-    fn pieces(&self) -> Option<&Held> {
+    fn pieces(&self) -> Option<&HelloPieces> {
         match self {
             Stream::Tcp(tcp) => tcp.pieces(),
             Stream::Quic(quic) => Some(&quic.held),
@@ -124,7 +124,7 @@ impl Stream {
 
     /// Whether it holds the start of a hello.
     pub(super) fn is_begun(&self) -> bool {
-        self.pieces().is_some_and(Held::is_begun)
+        self.pieces().is_some_and(HelloPieces::is_begun)
     }
 
     /// Bytes of memory for pieces.
@@ -133,7 +133,7 @@ impl Stream {
     }
 }
 
-impl Held {
+impl HelloPieces {
     /// Counts a packet that had new bytes.
     fn brought(&mut self, time: i64) {
         if self.packets == 0 {
@@ -175,7 +175,7 @@ impl Segments {
             if !is_syn && !begins(payload, scratch) {
                 return Intake::Ignored;
             }
-            given_up = u64::from(self.pieces().is_some_and(Held::is_begun));
+            given_up = u64::from(self.pieces().is_some_and(HelloPieces::is_begun));
             *self = Segments { start: seq, state: SegmentState::Empty };
             offset = 0;
         }
@@ -188,7 +188,7 @@ impl Segments {
         self.piece(place, &payload[before..], at, scratch, given_up)
     }
 
-    fn pieces(&self) -> Option<&Held> {
+    fn pieces(&self) -> Option<&HelloPieces> {
         match &self.state {
             SegmentState::Holds(held) => Some(held),
             SegmentState::Empty | SegmentState::Done(_) => None,
@@ -260,7 +260,7 @@ impl Initials {
     /// packet, or of another one between the same ports.
     fn restart(&mut self, keys: ClientKeys, after_retry: bool) {
         let base = if after_retry { self.base } else { 0 };
-        *self = Initials { keys, base, decrypted: 0, held: Held::default() };
+        *self = Initials { keys, base, decrypted: 0, held: HelloPieces::default() };
     }
 
     /// Takes in the data of a CRYPTO frame; says whether it had new bytes of the hello.
@@ -281,7 +281,7 @@ impl Initials {
         scratch.message.clear();
         scratch.message.extend_from_slice(&held.pieces.front()[..end]);
         self.base += end as u64;
-        let Held { packets, first, .. } = held;
+        let HelloPieces { packets, first, .. } = held;
         Intake::Complete(CompleteHello { carrier: Carrier::Quic, packets, first }, given_up)
     }
 }

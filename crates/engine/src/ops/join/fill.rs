@@ -1,6 +1,6 @@
 //! The rows that a join emits.
 
-use super::held::{Held, TimeBucket, bucket_of};
+use super::held::{SideRows, TimeBucket, bucket_of};
 use crate::rows::{Rows, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Join as Plan, Schema, Value};
@@ -35,10 +35,10 @@ impl Fill {
     #[inline(always)]
     pub(super) fn row(
         &mut self,
-        left: &Held,
+        left: &SideRows,
         bucket: &TimeBucket,
         row: &[u64],
-        right: &Held,
+        right: &SideRows,
         partner: Option<u64>,
         out: &mut dyn FnMut(&Rows),
     ) {

@@ -188,7 +188,7 @@ pub(super) struct Due {
 }
 
 /// The rows of one side.
-pub(super) struct Held {
+pub(super) struct SideRows {
     pub(super) layout: RowLayout,
     buckets: Vec<TimeBucket>,
     /// Buckets in use, in the order of time.
@@ -229,11 +229,15 @@ impl TimeBucket {
     }
 }
 
-impl Held {
+impl SideRows {
     /// No rows. Of those that come these columns are held, after `head` words.
-    pub(super) fn new(head: usize, schema: &Schema, columns: impl Iterator<Item = usize>) -> Held {
+    pub(super) fn new(
+        head: usize,
+        schema: &Schema,
+        columns: impl Iterator<Item = usize>,
+    ) -> SideRows {
         let layout = RowLayout::new(head, schema, columns);
-        Held {
+        SideRows {
             layout,
             buckets: Vec::new(),
             due: BTreeMap::new(),
@@ -252,7 +256,7 @@ impl Held {
     /// Adds rows of a batch to the bucket of `due`. Gives the bucket and the number of the first;
     /// `None` if their texts find no room.
     pub(super) fn add(&mut self, due: Due, rows: &Rows, chosen: &[u16]) -> Option<(u32, usize)> {
-        let Held { layout, buckets, free, .. } = self;
+        let SideRows { layout, buckets, free, .. } = self;
         let bucket = *self.due.entry(due).or_insert_with(|| {
             free.pop().unwrap_or_else(|| {
                 buckets.push(TimeBucket::default());
@@ -271,7 +275,7 @@ impl Held {
     }
 
     /// The first bucket, if it is let go when `reached` is; it stays as it is until
-    /// [`Held::recycle`].
+    /// [`SideRows::recycle`].
     pub(super) fn next_due(&mut self, reached: Option<i64>) -> Option<u32> {
         let first = self.due.first_entry()?;
         if reached.is_some_and(|reached| first.key().gone >= reached) {

@@ -19,7 +19,7 @@ const OPEN: u64 = 1;
 const IN_WHEEL: u64 = 2;
 
 /// Which sessions of a table are open.
-pub(super) struct Open {
+pub(super) struct OpenSessions {
     session: Session,
     index: Index,
     /// The row that each key at hand is likely to have.
@@ -100,9 +100,9 @@ pub(super) fn touch(table: &mut Table, row: u32, session: Session, clock: i64, o
     })
 }
 
-impl Open {
-    pub(super) fn new(session: Session, hash_key: HashKey) -> Open {
-        Open {
+impl OpenSessions {
+    pub(super) fn new(session: Session, hash_key: HashKey) -> OpenSessions {
+        OpenSessions {
             session,
             index: Index::new(hash_key),
             likely: Box::new([0; BATCH]),

@@ -3,7 +3,7 @@
 use super::error::{Mistake, Unwritable};
 use crate::expr::Member;
 use crate::functions::Signatures;
-use crate::table::Shared;
+use crate::table::SharedTable;
 use serde_json::{Map, Value as Json};
 use std::cell::Cell;
 
@@ -20,7 +20,7 @@ pub(super) trait Wire: Sized {
 pub(super) struct Writer<'a> {
     pub(super) signatures: &'a Signatures,
     /// The tables so far.
-    pub(super) tables: Vec<Shared>,
+    pub(super) tables: Vec<SharedTable>,
     /// The large sets so far.
     pub(super) sets: Vec<Vec<Member>>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Writer<'a> {
 /// What is known as a plan is read.
 pub(super) struct Reader<'a> {
     pub(super) signatures: &'a Signatures,
-    pub(super) tables: Vec<Shared>,
+    pub(super) tables: Vec<SharedTable>,
     pub(super) sets: Vec<Vec<Member>>,
     /// How many members of sets may still be copied.
     pub(super) members_left: Cell<usize>,
