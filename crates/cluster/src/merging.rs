@@ -13,7 +13,7 @@ use crate::skew::Words;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use weir_engine::exchange::{Body, EndOf, Message, ProducerId, Receipt, Receiver};
 use weir_engine::rows::Sink;
 
@@ -65,7 +65,10 @@ impl Merging {
         if self.skewed.contains(&probe) {
             return;
         }
-        let Some(behind) = self.words.behind(probe).filter(|behind| *behind > watch.most) else {
+        // A busy probe closes a window by a packet that is as much later, a quiet one by its clock.
+        let lateness = Duration::from_nanos(self.first.lateness_ns().unsigned_abs());
+        let most = watch.most.saturating_add(lateness);
+        let Some(behind) = self.words.behind(probe).filter(|behind| *behind > most) else {
             return;
         };
         let read = self.lanes.read().find(|(read, _)| *read == probe);

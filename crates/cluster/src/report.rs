@@ -37,7 +37,8 @@ pub struct MergeControl<'a> {
 /// behind, or their messages take so long.
 #[derive(Clone, Copy)]
 pub struct SkewWatch<'a> {
-    /// How much later they may come.
+    /// How much later they may come, besides how long windows wait for late packets: a busy probe
+    /// closes them by a packet, a quiet one by its clock.
     pub most: Duration,
     /// Takes the name of a probe, and how much later its windows come at least; once of each.
     pub tell: &'a dyn Fn(&str, Duration),

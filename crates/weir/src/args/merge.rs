@@ -78,7 +78,8 @@ pub(crate) struct MergeArgs {
     pub(crate) kafka: MergeKafkaArgs,
 
     /// The clocks of live probes may differ by so much: refuse probes for which their kernels can't
-    /// say that, and fail with exit status 1 if the windows of one come later than that
+    /// say that, and fail with exit status 1 if the windows of one come later than that and the
+    /// lateness of the probes
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) max_skew: Option<i64>,
 

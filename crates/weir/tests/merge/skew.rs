@@ -127,8 +127,8 @@ fn a_probe_whose_windows_come_late_is_told_of() {
     let probes = [("n0", "n1", Duration::ZERO), ("s0", "s1", DELAY)].into_iter().zip(&pipes);
     let probes = probes.map(|((one, other, delay), pipe)| {
         veth(one, other);
-        let args = ["run", "-e", QUERY, "-i", other, "--publish", "-", "--probe", other];
-        let mut probe = weir(&args);
+        let run = ["run", "-e", QUERY, "-i", other, "--lateness", "100ms"];
+        let mut probe = weir(&[&run[..], &["--publish", "-", "--probe", other]].concat());
         let probe = probe.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut probe = Running(probe.expect("it starts"));
         relay(probe.0.stdout.take().expect("a pipe"), pipe.clone(), delay);
