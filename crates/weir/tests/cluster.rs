@@ -18,7 +18,7 @@ mod site;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
-use broker::{Broker, Topic, ends, rows, run, weir};
+use broker::{Broker, Topic, ends, kill_all, rows, run, weir};
 use flink::Flink;
 use over_wires::{Run, text};
 use same_rows::are_the_same;
@@ -100,17 +100,6 @@ impl Drop for Host {
             kill_all(host);
         }
     }
-}
-
-/// Kills a process and those that it has started, as where their machine fails.
-fn kill_all(child: &mut Child) {
-    let id = child.id().to_string();
-    // Of a test that failed, it may have ended before.
-    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-    let children = children.unwrap_or_default();
-    let all = children.split_whitespace().chain([id.as_str()]);
-    let _ = Command::new("kill").arg("-KILL").args(all).stderr(Stdio::null()).status();
-    let _ = child.wait();
 }
 
 /// The lines of a topic.

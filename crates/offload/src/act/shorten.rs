@@ -58,27 +58,15 @@ struct Transport {
     header_len: i16,
 }
 
+const fn transport(number: u8, checksum: usize, header_len: usize) -> Transport {
+    Transport { number, checksum: checksum as i16, header_len: header_len as i16 }
+}
+
 const TRANSPORTS: [Transport; 4] = [
-    Transport {
-        number: tcp::PROTOCOL,
-        checksum: tcp::CHECKSUM as i16,
-        header_len: tcp::HEADER_LEN as i16,
-    },
-    Transport {
-        number: udp::PROTOCOL,
-        checksum: udp::CHECKSUM as i16,
-        header_len: udp::HEADER_LEN as i16,
-    },
-    Transport {
-        number: icmp::PROTOCOL,
-        checksum: icmp::CHECKSUM as i16,
-        header_len: icmp::HEADER_LEN as i16,
-    },
-    Transport {
-        number: icmp::PROTOCOL_V6,
-        checksum: icmp::CHECKSUM as i16,
-        header_len: icmp::HEADER_LEN as i16,
-    },
+    transport(tcp::PROTOCOL, tcp::CHECKSUM, tcp::HEADER_LEN),
+    transport(udp::PROTOCOL, udp::CHECKSUM, udp::HEADER_LEN),
+    transport(icmp::PROTOCOL, icmp::CHECKSUM, icmp::HEADER_LEN),
+    transport(icmp::PROTOCOL_V6, icmp::CHECKSUM, icmp::HEADER_LEN),
 ];
 
 impl ActAll<'_> {

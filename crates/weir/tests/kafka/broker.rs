@@ -36,6 +36,20 @@ pub(crate) fn fetched(test: &str) -> bool {
     fetch.status.success()
 }
 
+/// The processes that a process has started; none where it is gone.
+pub(crate) fn children(id: u32) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// Kills a process and those that it has started. Of a test that fails, it may have ended before.
+pub(crate) fn kill_all(child: &mut Child) {
+    let mut all = children(child.id());
+    all.push(child.id().to_string());
+    let _ = Command::new("kill").arg("-KILL").args(all).stderr(Stdio::null()).status();
+    let _ = child.wait();
+}
+
 /// A port that is free, as are the two after it, which the broker takes, too.
 fn three_ports() -> u16 {
     let bind = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port));

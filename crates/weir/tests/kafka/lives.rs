@@ -1,8 +1,8 @@
 //! Probes and brokers that go and come back.
 
-use crate::broker::{Broker, ends, rows, run, weir};
+use crate::broker::{Broker, children, ends, kill_all, rows, run, weir};
 use crate::over_wires::{LONG, Run, text};
-use crate::results::wait_for_children;
+use crate::results::wait_until_confined;
 use crate::wires::{Sender, pause, veth};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -120,7 +120,7 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
     // It is waited for, ...
     let waits = weir(&merge).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut waits = waits.expect("it starts");
-    wait_for_children(waits.id());
+    wait_until_confined(waits.id());
     let said = crate::over_wires::lines(waits.stderr.take().expect("a pipe"));
     let id = waits.id().to_string();
     let waits_for_dead = |line: &String| {
@@ -151,17 +151,7 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
 fn kill_with_carrier(run: &mut Child) {
     let carrier = children(run.id());
     assert_eq!(carrier.len(), 1, "{carrier:?}");
-    for id in carrier.iter().chain([&run.id().to_string()]) {
-        let killed = Command::new("kill").args(["-KILL", id]).status();
-        assert!(killed.is_ok_and(|status| status.success()));
-    }
-    run.wait().expect("it ends");
-}
-
-/// The processes that a process has started.
-fn children(id: u32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("it runs");
-    text.split_whitespace().map(str::to_owned).collect()
+    kill_all(run);
 }
 
 pub(crate) fn a_broker_that_is_away_loses_nothing(broker: &Broker) {

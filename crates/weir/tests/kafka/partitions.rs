@@ -1,7 +1,9 @@
 //! Packets by way of Kafka: hosts that share the partitions of a topic give the rows of one run,
 //! whoever is killed meanwhile.
 
-use crate::broker::{Broker, ends, fails, fixture, produce_packets, rows, run, weir};
+use crate::broker::{
+    Broker, children, ends, fails, fixture, kill_all, produce_packets, rows, run, weir,
+};
 use crate::over_wires::text;
 use std::collections::BTreeMap;
 use std::fs;
@@ -273,24 +275,11 @@ impl Capture {
     }
 }
 
-/// All processes of a host at once, as where its machine fails.
-fn kill_all(mut host: Child) {
-    let id = host.id().to_string();
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-    let children = children.expect("it runs");
-    let all = children.split_whitespace().chain([id.as_str()]);
-    let killed = Command::new("kill").arg("-KILL").args(all).status();
-    assert!(killed.is_ok_and(|status| status.success()));
-    host.wait().expect("it was killed");
-}
-
 /// Waits until a host has a partition: it has a process that is a member, and two for a partition.
 fn wait_for_partition(host: &Child) {
-    let id = host.id();
     let has = |_: &u32| {
         crate::wires::pause();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        children.is_ok_and(|all| all.split_whitespace().count() >= 3)
+        children(host.id()).len() >= 3
     };
     assert!((0..600).find(has).is_some(), "no partition comes");
 }
@@ -307,13 +296,14 @@ pub(crate) fn nothing_is_lost_or_counts_twice(broker: &Broker) {
     let query = ["-e", BY_FLOW];
     let rows_to = ["--rows", to];
     let mut capture = Capture::start(topic);
-    let first = host(&query, topic, "crash", &rows_to);
+    let mut first = host(&query, topic, "crash", &rows_to);
     let second = host(&query, topic, "crash", &rows_to);
     capture.send(5);
     wait_for_rows(broker, "crash-rows", 100);
     capture.send(4);
     // One machine fails, with whatever it has begun.
-    kill_all(first);
+    assert!(children(first.id()).len() > 1, "it has processes of its own");
+    kill_all(&mut first);
     capture.send(4);
     let third = host(&query, topic, "crash", &[&rows_to[..], &["--until", "end"]].concat());
     wait_for_partition(&third);

@@ -91,7 +91,7 @@ pub(crate) fn long_messages_travel_in_parts(broker: &Broker) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    wait_for_children(child.id());
+    wait_until_confined(child.id());
     let status =
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.is_ok_and(|status| status.success()));
@@ -100,7 +100,7 @@ pub(crate) fn long_messages_travel_in_parts(broker: &Broker) {
 }
 
 /// Waits until a process is confined, after which signals end it in an orderly way.
-pub(crate) fn wait_for_children(id: u32) {
+pub(crate) fn wait_until_confined(id: u32) {
     let is_confined = |_: &u32| {
         crate::wires::pause();
         let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
