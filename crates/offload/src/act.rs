@@ -21,6 +21,7 @@ use crate::options::HandOut;
 use crate::value::{Lowered, Test};
 use arms::Reader;
 use std::collections::BTreeSet;
+use weir_packet::vlan::TAG_LEN;
 use weir_plan::ends::Ends;
 
 /// Outlets that the kernel knows, the first of a plan. Each has a bit of a word.
@@ -38,6 +39,15 @@ enum Deed {
 }
 
 impl Deed {
+    /// The outlets that may get the frame by it: their bits.
+    fn outlets(&self) -> u64 {
+        match self {
+            Deed::Drop => 0,
+            Deed::Send(n, _) => 1 << n,
+            Deed::Steer(_, outputs, _) => outputs.iter().fold(0, |all, (_, n)| all | 1 << n),
+        }
+    }
+
     /// What is done to the frame before an outlet gets it, of deeds by which one does.
     fn edits(&self) -> Option<Edits> {
         match self {
@@ -52,7 +62,7 @@ impl Deed {
 pub(crate) struct Edits {
     /// It gets a tag that has this VLAN identifier.
     tag: Option<u16>,
-    /// So many bytes of it leave at most, its tag included, as a whole, shorter packet.
+    /// It is shortened to at most this many bytes, its tag included.
     most: Option<u16>,
 }
 
@@ -61,7 +71,7 @@ impl Edits {
 
     /// Bytes by which it becomes longer.
     fn tag_bytes(self) -> i32 {
-        if self.tag.is_some() { TAG_BYTES } else { 0 }
+        if self.tag.is_some() { TAG_LEN as i32 } else { 0 }
     }
 
     /// As a word of the stack: the tag as it stands in a frame, in the order of this machine's
@@ -77,9 +87,6 @@ impl Edits {
 
 /// Where in the word of [`Edits`] the bytes stand that leave at most.
 const MOST_SHIFT: i32 = 32;
-
-/// Bytes of a VLAN tag.
-const TAG_BYTES: i32 = 4;
 
 /// What becomes of the frames of an arm.
 #[derive(Clone, PartialEq, Debug)]
@@ -161,13 +168,22 @@ impl Acting {
         self.choices().fold(0, |all, bits| all | bits)
     }
 
-    /// What may be done to frames before outlets get them.
-    pub(crate) fn edits(&self) -> BTreeSet<Edits> {
-        let deeds = self.outcomes().flat_map(|outcome| match outcome {
+    fn deeds(&self) -> impl Iterator<Item = &Deed> {
+        self.outcomes().flat_map(|outcome| match outcome {
             Outcome::Up => &[][..],
             Outcome::Deeds { deeds, .. } => deeds,
-        });
-        deeds.filter_map(Deed::edits).collect()
+        })
+    }
+
+    /// What may be done to frames before outlets get them.
+    pub(crate) fn edits(&self) -> BTreeSet<Edits> {
+        self.deeds().filter_map(Deed::edits).collect()
+    }
+
+    /// To how many bytes frames may be shortened that some of these outlets get.
+    pub(crate) fn lengths(&self, outlets: u64) -> BTreeSet<u16> {
+        let gets = |deed: &&Deed| deed.outlets() & outlets != 0;
+        self.deeds().filter(gets).filter_map(|deed| deed.edits()?.most).collect()
     }
 
     /// The outlets that get a frame together, for each outcome and choice: their bits.

@@ -70,7 +70,7 @@ pub fn compile(
     let mut prefixes: Vec<Prefix> = pipelines.into_iter().map(|p| p.prefix).collect();
     if let Some(why) = routes.as_ref().and_then(Routes::lacks) {
         for prefix in prefixes.iter_mut().filter(|prefix| prefix.acts) {
-            prefix.stopped_by.get_or_insert_with(|| why.to_owned());
+            prefix.stopped_by.get_or_insert_with(|| why.clone());
         }
     }
     Ok(KernelProgram {

@@ -12,7 +12,7 @@ use weir_ebpf::{Alu, Cond, Reg, Reg::*, Size};
 use weir_packet::{arp, ethernet, ipv4, ipv6, llc, vlan};
 
 /// VLAN tags that the program steps over.
-const TAGS_MAX: i32 = 2;
+pub(crate) const TAGS_MAX: i32 = 2;
 
 /// EtherTypes of VLAN tags.
 const TAGS: [u16; 3] = [vlan::CUSTOMER, vlan::SERVICE, vlan::SERVICE_OLD];

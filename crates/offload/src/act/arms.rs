@@ -1,11 +1,12 @@
 //! From the arms of a plan to those that the kernel decides.
 
-use super::{Deed, Edits, OUTLETS_MAX, Outcome, TAG_BYTES};
+use super::{Deed, Edits, OUTLETS_MAX, Outcome};
 use crate::limits::{LENGTH_MAX, LENGTH_MIN};
 use crate::lower::{Columns, lower, lower_test, upper_bound};
 use crate::options::{HandOut, KernelOutlet, OutletPlace};
 use crate::value::Test;
 use weir_packet::egress::Outlet;
+use weir_packet::vlan::TAG_LEN;
 use weir_plan::Expr;
 use weir_plan::ends::{Act, Arm, Edit, To, text_word};
 
@@ -79,8 +80,16 @@ impl Reader<'_> {
     fn act(&self, act: &Act, deeds: &mut Vec<Deed>) -> Result<(), String> {
         match &act.to {
             To::Drop => {
-                if act.edits.iter().any(|edit| matches!(edit, Edit::Tag(_))) {
-                    return Err("the kernel puts no tag on what it drops".to_owned());
+                // A tag counts among the bytes that are dropped, and a packet that can't be
+                // anonymized is withheld, not dropped.
+                for edit in &act.edits {
+                    match edit {
+                        Edit::Tag(_) => {
+                            return Err("the kernel puts no tag on what it drops".to_owned());
+                        }
+                        Edit::Anonymize(_) => return Err(ANONYMIZE.to_owned()),
+                        Edit::Trim(_) => {}
+                    }
                 }
                 deeds.push(Deed::Drop);
             }
@@ -111,12 +120,10 @@ impl Reader<'_> {
                 }
                 Edit::Tag(id) => {
                     tag = Some(id);
-                    most = most.map(|most: u32| most.saturating_add(TAG_BYTES as u32));
+                    most = most.map(|most: u32| most.saturating_add(TAG_LEN as u32));
                 }
                 Edit::Trim(n) => most = Some(most.map_or(n, |most| most.min(n))),
-                Edit::Anonymize(_) => {
-                    return Err("the kernel does not run `anonymize`".to_owned());
-                }
+                Edit::Anonymize(_) => return Err(ANONYMIZE.to_owned()),
             }
         }
         if tag.is_none() && most.is_none() {
@@ -170,6 +177,9 @@ impl Reader<'_> {
         }
     }
 }
+
+/// Why frames go up in which addresses get other names.
+const ANONYMIZE: &str = "the kernel does not run `anonymize`";
 
 /// Why frames go up that outlets get with several edits.
 pub(crate) const SAME: &str =

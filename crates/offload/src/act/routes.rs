@@ -29,6 +29,8 @@ pub(crate) struct Routes {
     lacks_sets: bool,
     /// What may be done to frames before.
     edits: BTreeSet<Edits>,
+    /// To how many bytes they may be shortened, tags included, before they are sent.
+    lengths: BTreeSet<u16>,
 }
 
 impl Routes {
@@ -44,9 +46,11 @@ impl Routes {
         let host = bits(|place| *place == OutletPlace::Host);
         let sends = host | bits(|place| *place == OutletPlace::Interface);
         let (mut handed, mut all) = (0, BTreeSet::from([0]));
-        let (mut lacks_sets, mut edits) = (false, BTreeSet::new());
+        let (mut edits, mut lengths) = (BTreeSet::new(), BTreeSet::new());
+        let mut lacks_sets = false;
         for stage in stages {
             edits.extend(stage.edits());
+            lengths.extend(stage.lengths(sends));
             handed |= stage.outlets();
             let choices: BTreeSet<u64> = stage.choices().map(|choice| choice & sends).collect();
             // No outlet gets a frame twice: such frames go up.
@@ -69,6 +73,7 @@ impl Routes {
             outlets: outlets.len(),
             lacks_sets,
             edits,
+            lengths,
         }
     }
 
@@ -95,23 +100,23 @@ impl Routes {
     }
 
     /// To how many bytes the program shortens frames, tags included.
-    pub(crate) fn lengths(&self) -> BTreeSet<u16> {
-        let all: BTreeSet<u16> = self.edits.iter().filter_map(|edits| edits.most).collect();
-        all.into_iter().take(LENGTHS_MAX).collect()
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = u16> {
+        self.lengths.iter().copied().take(LENGTHS_MAX)
     }
 
-    /// Whether the program has room for what is done to a frame.
-    pub(crate) fn may(&self, edits: Edits) -> bool {
-        edits.most.is_none_or(|most| self.lengths().contains(&most))
+    /// Whether the program has room for what is done to a frame before this outlet gets it.
+    pub(crate) fn may(&self, outlet: usize, edits: Edits) -> bool {
+        let is_sent = self.sends >> outlet & 1 != 0;
+        edits.most.is_none_or(|most| !is_sent || self.lengths().any(|length| length == most))
     }
 
     /// Why some packets go up for which the program has no room, if so.
-    pub(crate) fn lacks(&self) -> Option<&'static str> {
+    pub(crate) fn lacks(&self) -> Option<String> {
         if self.lacks_sets {
-            return Some("packets go to more sets of outputs than the kernel has room for");
+            return Some("packets go to more sets of outputs than the kernel has room for".into());
         }
-        let short = self.edits.iter().any(|edits| !self.may(*edits));
-        short.then_some("the kernel shortens packets to four lengths, no more")
+        let lacks = self.lengths.len() > LENGTHS_MAX;
+        lacks.then(|| format!("the kernel shortens packets to {LENGTHS_MAX} lengths, no more"))
     }
 
     /// The numbers of outlets that may get frames.

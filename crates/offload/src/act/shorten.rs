@@ -2,19 +2,20 @@
 //! checksums say what is there, as in [`weir_packet::shorten`].
 //!
 //! The program shortens packets whose IP header has no options and no extension headers, as far as
-//! all of the transport header stays. All others go up. The checksum of a transport protocol is one
-//! over what is left: the sum of all words of the frame, less those before the transport header,
-//! which are few.
+//! the transport header stays, of which TCP's options are no part here. All others go up. The
+//! checksum of a transport protocol is one over what is left: the sum of all words of the frame,
+//! less those before the transport header, which are few.
 
 use super::Routes;
 use super::write::{ActAll, DATA, DATA_END, MOST, TAG};
-use crate::frame::{CONTEXT, Facts, Slot, WAY, get, if_fact};
+use crate::frame::{CONTEXT, DROPS, EDITS, Facts, HANDED, Slot, WAY, get, if_fact};
+use crate::walk;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Helper, Reg, Reg::*, Size};
 use weir_packet::{ethernet, icmp, ipv4, ipv6, tcp, udp, vlan};
 
-/// Tags that may stand before IP: two that the walk steps over, and one that the program puts on.
-const TAGS_MAX: i16 = 3;
+/// Tags that may stand before IP: those that the walk steps over, and one that the program puts on.
+const TAGS_MAX: i16 = walk::TAGS_MAX as i16 + 1;
 
 /// Bytes of an Ethernet header, after which the first tag or the network header starts.
 const ETHERNET: i16 = ethernet::HEADER_LEN as i16;
@@ -70,13 +71,14 @@ const TRANSPORTS: [Transport; 4] = [
 ];
 
 impl ActAll<'_> {
-    /// Finds out whether the frame can be shortened, if it is to be; of one that is short enough,
-    /// or goes nowhere, notes that it stays as it is. Goes on at `up` where it can't be. Uses `R0`
-    /// to `R5`.
+    /// Finds out whether the frame can be shortened, if it is to be, and goes on at `up` where that
+    /// can't be. Of a frame that is short enough, or goes nowhere, it notes that the frame stays as
+    /// it is. Uses `R0` to `R5`.
     pub(crate) fn can_shorten(&self, w: &mut Writer, up: Place) {
-        let Some(routes) = self.routes.filter(|routes| !routes.lengths().is_empty()) else {
+        let Some(routes) = self.routes.filter(|routes| routes.lengths().next().is_some()) else {
             return;
         };
+        forget_outlets(w);
         let (can, stays, checked) = (w.label("can"), w.label("stays"), w.label("checked"));
         w.load(Size::W, R1, R10, MOST).jump_if(Cond::Eq, R1, 0, can);
         if routes.tags() {
@@ -137,6 +139,16 @@ impl ActAll<'_> {
         }
         w.jump(done);
         w.bind(done);
+    }
+}
+
+/// Has the verifier forget which outlets get the frame and what is done to it: it then follows what
+/// comes after only once. Uses `R1` and `R2`.
+fn forget_outlets(w: &mut Writer) {
+    // It knows nothing of this length, the difference of two pointers.
+    get(w, R2, Slot::DataLen);
+    for word in [WAY, HANDED, DROPS, EDITS] {
+        w.load(Size::DW, R1, R10, word).forget(R1, R2).store(Size::DW, R10, word, R1);
     }
 }
 
@@ -265,7 +277,7 @@ impl Shorten<'_> {
         let at = version.header_len;
         let sum = self.w.label("sum");
         let w = &mut *self.w;
-        // Of IP and of its payload, which the verifier need not know.
+        // `R2` is the length of the payload of IP from here on, `R4` the same as it is sent.
         w.alu(Alu::Sub, R2, i32::from(at)).mov(R4, R2).be(Size::H, R4);
         get(w, R0, Slot::Proto);
         for Transport { number, checksum, header_len } in TRANSPORTS {
@@ -287,6 +299,8 @@ impl Shorten<'_> {
         }
         self.w.jump(self.done);
         self.w.bind(sum);
+        // Whichever protocol it is, the verifier follows the sum once.
+        self.w.forget(R0, R2).alu(Alu::And, R0, 0xff);
         self.sum(version);
         self.w.alu(Alu::Xor, R4, 0xffff);
         for Transport { number, checksum, header_len } in TRANSPORTS {

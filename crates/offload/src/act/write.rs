@@ -1,12 +1,16 @@
 //! The code that decides and does.
 
-use super::{Acting, Deed, Edits, Outcome, Routes, TAG_BYTES};
+use super::{Acting, Deed, Edits, Outcome, Routes};
 use crate::emit::{Emit, TooDeep, Ways};
 use crate::frame::{Access, CONTEXT, DROPS, EDITS, HANDED, Slot, WAY, get};
 use crate::options::{KernelOutlet, OutletPlace};
 use crate::program::ActionMemory;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
+use weir_packet::vlan;
+
+/// Bytes of a VLAN tag.
+const TAG_LEN: i32 = vlan::TAG_LEN as i32;
 
 /// Of `struct xdp_md`.
 pub(super) const DATA: i16 = 0;
@@ -118,7 +122,7 @@ impl ActAll<'_> {
     /// Notes that an outlet gets the frame. Goes on at `up` where it gets the frame already, or
     /// does not take it, or another outlet gets it with other edits. Uses `R1` and `R2`.
     fn hand(&self, w: &mut Writer, (outlet, edits): (usize, Edits), up: Place) {
-        let Some(routes) = self.routes.filter(|routes| routes.may(edits)) else {
+        let Some(routes) = self.routes.filter(|routes| routes.may(outlet, edits)) else {
             return w.jump(up);
         };
         self.fits(w, (outlet, edits), up);
@@ -159,12 +163,7 @@ impl ActAll<'_> {
             w.jump_if(Cond::Gt, R2, R1, up);
             return;
         }
-        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG_BYTES).jump_if(
-            Cond::Gt,
-            R2,
-            R1,
-            up,
-        );
+        w.jump_if(Cond::Le, R2, R1, fits).alu(Alu::Sub, R2, TAG_LEN).jump_if(Cond::Gt, R2, R1, up);
         get(w, R2, Slot::Tags);
         w.jump_if(Cond::Eq, R2, 0, up);
         w.bind(fits);
@@ -197,17 +196,17 @@ impl ActAll<'_> {
         let (tagged, changed) = (w.label("tagged"), w.label("addresses"));
         w.load(Size::W, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, tagged);
         w.load(Size::DW, R1, R10, WAY).jump_if(Cond::Eq, R1, 0, tagged);
-        w.mov(R1, CONTEXT).mov(R2, -TAG_BYTES).call(Helper::XDP_ADJUST_HEAD);
+        w.mov(R1, CONTEXT).mov(R2, -TAG_LEN).call(Helper::XDP_ADJUST_HEAD);
         w.jump_if(Cond::Ne, R0, 0, up);
         w.load(Size::W, R1, CONTEXT, DATA).load(Size::W, R2, CONTEXT, DATA_END);
-        w.mov(R3, R1).alu(Alu::Add, R3, i32::from(ADDRESSES) + TAG_BYTES);
+        w.mov(R3, R1).alu(Alu::Add, R3, i32::from(ADDRESSES) + TAG_LEN);
         w.jump_if(Cond::Le, R3, R2, changed);
         // Only the verifier believes that it gets here: a frame has an Ethernet header.
         w.mov(R0, 0);
         w.exit();
         w.bind(changed);
         for (size, at) in [(Size::W, 0), (Size::W, 4), (Size::W, 8)] {
-            w.load(size, R3, R1, at + TAG_BYTES as i16).store(size, R1, at, R3);
+            w.load(size, R3, R1, at + TAG_LEN as i16).store(size, R1, at, R3);
         }
         w.load(Size::W, R3, R10, TAG).store(Size::W, R1, ADDRESSES, R3);
         w.jump(tagged);
@@ -238,7 +237,7 @@ impl ActAll<'_> {
         if routes.tags() {
             let untagged = w.label("untagged");
             w.load(Size::W, R1, R10, TAG).jump_if(Cond::Eq, R1, 0, untagged);
-            w.alu(Alu::Add, R2, TAG_BYTES);
+            w.alu(Alu::Add, R2, TAG_LEN);
             w.bind(untagged);
         }
         for outlet in routes.handed_to() {

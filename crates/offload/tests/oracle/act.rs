@@ -12,7 +12,8 @@ use weir_offload::{
 };
 use weir_packet::craft::Frame;
 use weir_packet::egress::Outlet;
-use weir_packet::{icmp, ipv4, udp};
+use weir_packet::source::LinkType;
+use weir_packet::{icmp, ipv4, tcp, udp};
 
 /// The outlets of the functions below; packets that pass are only counted.
 pub(super) fn outlets() -> Vec<KernelOutlet> {
@@ -402,7 +403,7 @@ fn a_tagged_frame_that_an_interface_does_not_take_goes_up_untagged() {
     assert!(why.contains("edits no packets where it counts some"), "{why}");
 }
 
-/// Frames of all kinds and lengths, with payload that has no sum by chance.
+/// Frames of all kinds and lengths, with payload of many sums.
 fn long_frames() -> Vec<Vec<u8>> {
     let (a, b) = ([192, 0, 2, 1], [198, 51, 100, 2]);
     let (a6, b6) = ([0x2001, 0xdb8, 1, 0, 0, 0, 0, 1], [0x2001, 0xdb8, 2, 0, 0, 0, 0, 2]);
@@ -475,6 +476,86 @@ fn shortened_frames_are_whole() {
     assert!(finished.shortened > 60_000 && finished.tagged > 60_000, "{finished:?}");
     assert!(finished.up * 2 < finished.sent, "{finished:?}");
 }
+
+/// Where the sum over what is kept is all ones, the checksum is zero, which UDP sends as all ones.
+#[test]
+fn checksums_of_zero_are_those_of_the_process() {
+    if !common::may("checksums_of_zero_are_those_of_the_process") {
+        return;
+    }
+    const MOST: usize = 96;
+    let (a, b) = ([192, 0, 2, 1], [198, 51, 100, 2]);
+    let (a6, b6) = ([0x2001, 0xdb8, 1, 0, 0, 0, 0, 1], [0x2001, 0xdb8, 2, 0, 0, 0, 0, 2]);
+    let eth = Frame::ethernet;
+    let kinds = [
+        (eth().ipv4(a, b).udp(53, 53), 34 + udp::CHECKSUM, 0xffff),
+        (eth().ipv6(a6, b6).udp(53, 53), 54 + udp::CHECKSUM, 0xffff),
+        (eth().ipv4(a, b).tcp(80, 80), 34 + tcp::CHECKSUM, 0),
+        (eth().ipv6(a6, b6).tcp(80, 80), 54 + tcp::CHECKSUM, 0),
+        (eth().ipv4(a, b).icmp(8, 0), 34 + icmp::CHECKSUM, 0),
+        (eth().ipv6(a6, b6).icmp6(128, 0), 54 + icmp::CHECKSUM, 0),
+    ];
+    let frames = kinds.map(|(frame, at, expected)| {
+        let frame = frame.payload(&[0; 200]).bytes();
+        let checksum_of = |frame: &[u8]| {
+            let mut cut = frame[..MOST].to_vec();
+            weir_packet::shorten::make_whole(LinkType::ETHERNET, &mut cut);
+            u16::from_be_bytes([cut[at], cut[at + 1]])
+        };
+        let missing = checksum_of(&frame);
+        let frame = [&frame[..MOST - 2], &missing.to_be_bytes(), &frame[MOST..]].concat();
+        assert_eq!(checksum_of(&frame), expected);
+        frame
+    });
+    let mut finished = Finished::default();
+    check(&format!("packets | trim {MOST} | forward \"eth1\""), &frames, &mut finished);
+    assert_eq!(finished.shortened, frames.len() as u64, "{finished:?}");
+}
+
+/// The longest programs that shorten packets are within what the verifier follows.
+#[test]
+fn programs_that_shorten_are_verified_at_their_limits() {
+    if !common::may("programs_that_shorten_are_verified_at_their_limits") {
+        return;
+    }
+    let outlets: Vec<KernelOutlet> = (0..OUTLETS)
+        .map(|n| KernelOutlet { outlet: Outlet::Named(format!("eth{n}")), place: Interface })
+        .collect();
+    let arm = |n: u32| {
+        let edits = ["trim 2048", "trim 2047", "trim 2041 | tag 7", "tag 9 | trim 2046"];
+        format!("when len & 63 == {n} -> {} | forward \"eth{n}\" ", edits[n as usize % 4])
+    };
+    let arms: String = (0..OUTLETS).map(arm).collect();
+    let text = format!("packets | branch {arms} else -> drop");
+    let kernel = acting_kernel(&text, &outlets).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(kernel.program.prefixes[0].stopped_by, None);
+    match kernel.loaded.verified() {
+        Ok(n) => {
+            eprintln!("the verifier followed {n} instructions");
+            assert!(n < VERIFIED_MAX, "the verifier followed {n} instructions");
+        }
+        Err(why) => eprintln!("the kernel does not say how many instructions: {why}"),
+    }
+    (0..OUTLETS as usize).for_each(|n| kernel.set_longest(n, 1 << 20));
+    let frame = Frame::ethernet().ipv4([1; 4], [2; 4]).udp(1, 2).payload(&[5; 3000]).bytes();
+    for len in 2100..2164 {
+        let (ip, udp) = ((len - 14) as u16, (len - 34) as u16);
+        let mut frame = frame[..len].to_vec();
+        frame[16..18].copy_from_slice(&ip.to_be_bytes());
+        frame[38..40].copy_from_slice(&udp.to_be_bytes());
+        let (count, run) = kernel.run(&frame).expect("it runs");
+        let (n, most) = (len & 63, [2048, 2047, 2045, 2046][len % 4]);
+        if n < OUTLETS as usize {
+            assert_eq!((count, run.data.len()), (FrameCount::Acted, most), "{len}");
+            assert_eq!(run.returned.cast_signed(), redirect_to(n), "{len}");
+        }
+    }
+}
+
+/// Outlets of a program at its limits, and how many instructions the verifier follows at most: the
+/// kernel's bound is a million.
+const OUTLETS: u32 = 60;
+const VERIFIED_MAX: u32 = 250_000;
 
 /// What an interface takes of a frame is what leaves of it.
 #[test]
@@ -606,10 +687,18 @@ fn what_is_not_handed_out_says_why() {
              when udp.dport == 2 -> trim 66 | forward \"eth1\"
              when udp.dport == 3 -> trim 67 | tag 1 | forward \"eth1\"
              else -> trim 68 | forward \"eth2\"",
-            "shortens packets to four lengths",
+            "shortens packets to 4 lengths",
         ),
         ("packets | where tcp | tag 7 | tag 8 | pass", "puts one tag on a packet"),
         ("packets | where tcp | tag 7 | drop", "no tag on what it drops"),
+        (
+            "packets | anonymize ip.src with \"000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f\" | drop",
+            "the kernel does not run `anonymize`",
+        ),
+        (
+            "packets | anonymize ip.src with \"000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f\" | branch when tcp -> drop else -> pass",
+            "the kernel does not run `anonymize`",
+        ),
         ("packets | where tcp | mirror \"eth1\" | tag 7 | forward \"eth2\"", "the same packet"),
         (
             "packets | branch when tcp -> mirror \"eth1\" | tag 7 | pass else -> pass",
