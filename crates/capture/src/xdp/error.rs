@@ -58,6 +58,8 @@ pub enum XdpError {
     },
     /// Zero-copy was asked for, and the program is in the stack; why it is not in the driver.
     NoZeroCopy(Option<String>),
+    /// A place for the program was asked for from which an output can't get frames: why.
+    Outputs(String),
     /// Its frames may be longer than the room for one.
     Mtu {
         /// The interface.
@@ -169,6 +171,11 @@ impl fmt::Display for XdpError {
                 f.write_str("zero-copy needs the program in the driver, not in the stack")?;
                 why.iter().try_for_each(|why| write!(f, " ({why})"))
             }
+            XdpError::Outputs(why) => write!(
+                f,
+                "the program sends frames on, which takes generic XDP here, and another mode was \
+                 asked for: {why}"
+            ),
             XdpError::Mtu { interface, mtu, most } => write!(
                 f,
                 "its MTU of {mtu} needs frames in several pieces, which are not supported; ip \
@@ -214,11 +221,6 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
              setcap cap_net_raw,cap_net_admin,cap_bpf=ep /path/to/weir"
                 .to_owned()
         }
-        (_, Refused::LoadOnCard(_)) => {
-            "its driver runs no programs on the card, or none that hand frames to sockets: the \
-             mode `native` runs them in the driver"
-                .to_owned()
-        }
         (libc::ENOBUFS, Refused::Memory(_)) => {
             "more memory would be locked than is allowed: ask for less, raise the limit \
              (`ulimit -l`, LimitMEMLOCK= of a systemd unit), or add the capability cap_ipc_lock"
@@ -230,6 +232,11 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
         (libc::EOPNOTSUPP | libc::EINVAL | libc::ERANGE, Refused::Attach(_)) => {
             "the driver has no XDP, or not with this MTU, these queues or offloads: \
              generic XDP works everywhere"
+                .to_owned()
+        }
+        (libc::EOPNOTSUPP | libc::EINVAL, Refused::LoadOnCard(_)) => {
+            "its driver runs no programs on the card, or none that hand frames to sockets: \
+             --xdp-mode native runs them in the driver"
                 .to_owned()
         }
         (libc::ENOMEM, _) => "there is too little free memory: ask for less".to_owned(),

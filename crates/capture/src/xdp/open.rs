@@ -200,6 +200,11 @@ impl Opening<'_> {
         let LinkInfo { name, index, .. } = self.interface;
         let put = |attach| Link::xdp(&redirect.program, *index, attach);
         let failed = |what, e| Err(refused(name, None, what, Refused::Attach(e)));
+        if let (Some(why), Some(Attach::Native | Attach::Card)) =
+            (&only_generic, self.options.attach)
+        {
+            return Err(XdpError::Outputs(why.clone()).on(name));
+        }
         if self.options.attach == Some(Attach::Card) {
             return match put(Attach::Card) {
                 Ok(link) => Ok((link, Attach::Card, None)),

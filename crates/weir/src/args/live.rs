@@ -123,7 +123,7 @@ pub(crate) enum XdpMode {
     Native,
     /// In the network stack, of any interface
     Generic,
-    /// On the card itself, if its driver can do that
+    /// On the card itself; never tried with a card that can do that
     Card,
 }
 

@@ -145,6 +145,29 @@ fn copies_of_the_kernel_are_those_of_workers() {
     }
 }
 
+/// A place for the program is taken, or refused where an output could not get its frames.
+#[test]
+fn programs_run_in_the_mode_that_was_asked_for() {
+    let test = "wires::copies::programs_run_in_the_mode_that_was_asked_for";
+    let folder = workplace();
+    let run = ["run", "-e", COPYING[0], "-i", "eth0", "--xdp-mode"];
+    for (gro, mode) in [("on", "native"), ("on", "generic"), ("off", "generic")] {
+        let Some(space) = wired(test, gro) else { return };
+        let run = start(&space, &[&run[..], &[mode], &IN_KERNEL].concat());
+        run.wait_for_report(&format!("eth0: AF_XDP on 1 queue, {mode}"), 1);
+        run.interrupt();
+    }
+    for (gro, mode, why) in [
+        ("off", "native", "eth1: its driver takes no frames of other drivers"),
+        ("on", "card", "loading the XDP program onto the card"),
+    ] {
+        let Some(space) = wired(test, gro) else { return };
+        let refused = space.attempt(folder.path(), &[&run[..], &[mode], &IN_KERNEL].concat());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && said.contains(why), "{mode}: {said}");
+    }
+}
+
 /// A copy leaves, and the packet is counted: both in the kernel.
 #[test]
 fn packets_are_mirrored_and_counted_in_the_kernel() {
