@@ -219,10 +219,11 @@ fn count(
     servers.start_flink(1)?;
     let counts = SourceCounts::prepare(transfers, servers, folder)?;
     let line = |counter| CountsLine { counter, packets: transfers.packets, rounds: Vec::new() };
-    let mut lines = [Counter::Weir, Counter::Flink].map(line);
+    let all = [Counter::Weir, Counter::Flink, Counter::Probe, Counter::Run];
+    let mut lines = all.map(line);
     for round in u16::from(options.check)..=options.rounds {
         for at in 0..lines.len() {
-            let line = &mut lines[(at + usize::from(round)) % 2];
+            let line = &mut lines[(at + usize::from(round)) % all.len()];
             writeln!(io::stderr(), "round {round} of {}: {:?}", options.rounds, line.counter)?;
             let whole = counts.measure(line.counter, round.into())?;
             line.rounds.extend((round > 0).then_some(whole));

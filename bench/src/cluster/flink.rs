@@ -1,5 +1,5 @@
-//! Packets per source and second of a topic of packets: by Weir, and by a job that Flink does
-//! alone (`bench/cluster/PacketCounts.java`).
+//! Packets per source and second: of a topic of packets by Weir, and by a job that Flink does alone
+//! (`bench/cluster/PacketCounts.java`); of the capture, from which the topic is, by Weir.
 
 use super::servers::Servers;
 use super::transfer::Transfers;
@@ -30,8 +30,13 @@ const TICKS: f64 = 100.0;
 /// A program that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counter {
+    /// A host of Weir, out of the topic.
     Weir,
     Flink,
+    /// A probe of Weir and `weir merge`, one after the other: partial results go through a topic.
+    Probe,
+    /// One run of Weir.
+    Run,
 }
 
 /// The job, the topic and the answer that both programs must give.
@@ -64,9 +69,7 @@ impl<'a> SourceCounts<'a> {
         let mut pack = Command::new("jar");
         pack.arg("--update").arg("--file").arg(&jar).arg("-C").arg(&classes).arg(".");
         process::run("jar", &mut pack)?;
-        let mut command = Command::new(&transfers.weir);
-        command.args(["run", "-q", "-o", "json", "-e", QUERY, "-r"]).arg(&transfers.trace);
-        let (rows, packets, _) = transfers.rows_of(&mut command)?;
+        let (rows, packets, _) = by_run(transfers)?;
         ensure!(packets == transfers.packets, "the capture has other packets than IPv4");
         Ok(SourceCounts { transfers, servers, jar, flink, rows })
     }
@@ -76,6 +79,11 @@ impl<'a> SourceCounts<'a> {
         let (found, whole) = match counter {
             Counter::Weir => self.by_weir(round)?,
             Counter::Flink => self.by_flink()?,
+            Counter::Probe => self.by_probe(round)?,
+            Counter::Run => {
+                let (rows, packets, whole) = by_run(self.transfers)?;
+                ((rows, packets), whole)
+            }
         };
         let expected = (self.rows, self.transfers.packets);
         ensure!(found == expected, "{counter:?} has rows and packets {found:?}, not {expected:?}");
@@ -86,6 +94,21 @@ impl<'a> SourceCounts<'a> {
         let group = format!("counts-{round}");
         let (rows, packets, whole) = self.transfers.by_group(self.servers, QUERY, &group)?;
         Ok(((rows, packets), whole))
+    }
+
+    fn by_probe(&self, round: usize) -> Result<((u64, u64), Whole)> {
+        let Transfers { weir, trace, .. } = self.transfers;
+        let topic = format!("counts-of-a-probe-{round}");
+        self.servers.make_topic(&topic, 1)?;
+        let (url, probe) = (self.servers.url(&topic), ["--probe", "north"]);
+        let mut publish = Command::new(weir);
+        publish.args(["run", "-q", "-e", QUERY, "--publish", &url]).args(probe);
+        let published = process::run("weir", publish.arg("-r").arg(trace))?.whole;
+        let mut merge = Command::new(weir);
+        merge.args(["merge", "-q", "-o", "json", "-e", QUERY, "--from", &url, "--until", "end"]);
+        let (rows, packets, merged) = self.transfers.rows_of(merge.args(["--probes", "north"]))?;
+        let (cpu, wall) = (published.cpu + merged.cpu, published.wall + merged.wall);
+        Ok(((rows, packets), Whole { cpu, wall }))
     }
 
     /// CPU time is that of the task manager alone, and the time on the wall that of the job.
@@ -105,6 +128,13 @@ impl<'a> SourceCounts<'a> {
         let wall = Duration::from_millis(number(line, "ms")?);
         Ok(((number(line, "rows")?, number(line, "packets")?), Whole { cpu, wall }))
     }
+}
+
+/// Rows, their packets, and what a run over the capture takes.
+fn by_run(transfers: &Transfers) -> Result<(u64, u64, Whole)> {
+    let mut command = Command::new(&transfers.weir);
+    command.args(["run", "-q", "-o", "json", "-e", QUERY, "-r"]).arg(&transfers.trace);
+    transfers.rows_of(&mut command)
 }
 
 /// The class path of Flink's jars, which lie beside the jar of the job.

@@ -111,8 +111,10 @@ pub(super) struct CountsLine {
 impl CountsLine {
     fn by(&self) -> &'static str {
         match self.counter {
-            Counter::Weir => "Weir",
-            Counter::Flink => "Flink alone",
+            Counter::Weir => "Weir, out of Kafka, rows into Kafka",
+            Counter::Flink => "Flink alone, out of Kafka, rows discarded",
+            Counter::Probe => "Weir, a probe and `weir merge`, partial results by way of Kafka",
+            Counter::Run => "Weir, from the capture to rows",
         }
     }
 
@@ -129,7 +131,7 @@ impl CountsLine {
 /// Packets per source and second, by Weir and by Flink alone, as Markdown.
 pub(super) fn counts(lines: &[CountsLine]) -> String {
     let mut out = String::from(
-        "| packets per source and second, out of Kafka | million packets a second \
+        "| packets per source and second | million packets a second \
          | million per CPU second | per CPU second ÷ Flink |\n|---|---:|---:|---:|\n",
     );
     let flink = lines.iter().find(|line| line.counter == Counter::Flink);

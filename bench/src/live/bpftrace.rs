@@ -19,6 +19,10 @@ tracepoint:net:netif_receive_skb /str(args->name) == "RECEIVER"/ {
 }
 "#;
 
+/// How often it is told to end, and milliseconds between.
+const END_TRIES: u32 = 50;
+const END_MS: u32 = 100;
+
 /// Milliseconds after it says that it attaches its programs, by which they are.
 const ATTACH_MS: u32 = 1000;
 
@@ -40,6 +44,20 @@ pub(super) fn start(cpu: usize) -> Result<Child> {
     let ended = child.try_wait().context("looking at bpftrace")?.is_some();
     ensure!(!ended && said.starts_with("Attaching"), "bpftrace did not begin: {said}");
     Ok(child)
+}
+
+/// Sees to it that it ends, of which a signal has told it: it may have missed that while it was
+/// attaching its programs. One that does not end is killed.
+pub(super) fn end(child: &mut Child) -> Result<()> {
+    let id = rustix::process::Pid::from_child(child);
+    for _ in 0..END_TRIES {
+        pause(END_MS);
+        if child.try_wait().context("looking at bpftrace")?.is_some() {
+            return Ok(());
+        }
+        rustix::process::kill_process(id, rustix::process::Signal::INT).context("ending it")?;
+    }
+    child.kill().context("ending bpftrace")
 }
 
 /// How many frames it counted, by what it says at its end: `@[KEY]: COUNT` of each key.

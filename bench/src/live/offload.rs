@@ -244,19 +244,18 @@ impl OffloadRun<'_> {
         anyhow::bail!("the wire lost frames {TRIES} times: ask for a lower --rate")
     }
 
-    /// Runs Weir without offload (0) or with it (1); `None` if the wire lost frames.
+    /// Runs Weir without offload, or bpftrace in its place (0), or Weir with it (1); `None` if the
+    /// wire lost frames.
     fn run(&self, way: usize) -> Result<Option<CpuCost>> {
-        let mut weir = self.start(way)?;
-        let measured = self.measure(&mut weir, self.is_bpftrace(way));
+        let mut child = self.start(way)?;
+        let measured = self.measure(&mut child, self.is_bpftrace(way));
         // It ends in any case, and what it says is wanted where something failed.
-        interrupt(&weir)?;
-        while self.is_bpftrace(way) && weir.try_wait().context("looking at bpftrace")?.is_none() {
-            // It may have missed the signal while it was attaching its programs.
-            pause(100);
-            interrupt(&weir)?;
+        interrupt(&child)?;
+        if self.is_bpftrace(way) {
+            bpftrace::end(&mut child)?;
         }
         let who = if self.is_bpftrace(way) { BPFTRACE } else { "weir" };
-        let said = weir.wait_with_output().with_context(|| format!("waiting for {who}"))?;
+        let said = child.wait_with_output().with_context(|| format!("waiting for {who}"))?;
         let ledger = String::from_utf8_lossy(&said.stderr).into_owned();
         ensure!(said.status.success(), "{who} failed ({}): {ledger}", said.status);
         let Some((cost, frames)) = measured.with_context(|| ledger.clone())? else {
