@@ -31,13 +31,13 @@ pub struct ProbeHead {
 /// The clock of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProbeClock {
-    /// By how many microseconds it was off at most when the probe began, by the word of what keeps
-    /// it (NTP, PTP); `None` where nothing does.
+    /// By how many microseconds it was off at most when the probe began, as its kernel knows from
+    /// what keeps it in step (NTP, PTP); `None` where it is not synchronised.
     pub max_error_us: Option<u64>,
 }
 
 impl ProbeClock {
-    /// By how much it was off at most; `None` where nobody knows.
+    /// By how much it was off at most; `None` where it is not synchronised.
     pub fn max_error(self) -> Option<Duration> {
         self.max_error_us.map(Duration::from_micros)
     }

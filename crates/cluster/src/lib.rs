@@ -28,6 +28,7 @@ pub use head::{PacketRules, ProbeClock, ProbeHead};
 pub use merge::Merge;
 pub use probes::{Begin, ForeignStream, MixedProbes, ProbeInput, ProbeStream};
 pub use report::{
-    MergeControl, MergeOutcome, ProbeProgress, ProbeStanding, SkewWatch, StreamEnd, StreamReport,
+    MergeControl, MergeOutcome, ProbeDelay, ProbeProgress, ProbeStanding, SkewWatch, StreamEnd,
+    StreamReport,
 };
 pub use skew::ClockFault;

@@ -7,7 +7,8 @@ use crate::lanes::Lanes;
 use crate::merging::Merging;
 use crate::probes::{Begin, MixedProbes, NamedHead, ProbeStream, check};
 use crate::report::{MergeControl, MergeOutcome, StreamEnd, StreamReport};
-use crate::skew::{self, Words};
+use crate::skew::{ClockErrors, CloseReports};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use weir_engine::rows::Sink;
 pub struct Merge {
     streams: Vec<ProbeStream>,
     begin: Begin,
+    /// The errors of the clocks of probes, where they have a bound.
+    clocks: Option<ClockErrors>,
 }
 
 impl Merge {
@@ -31,7 +34,7 @@ impl Merge {
     /// Where they don't belong together.
     pub fn new(streams: Vec<ProbeStream>) -> Result<Merge, MixedProbes> {
         check(&streams)?;
-        Ok(Merge { streams, begin: Begin::OfLife })
+        Ok(Merge { streams, begin: Begin::OfLife, clocks: None })
     }
 
     /// Says where the streams begin, if not with the first message of a life.
@@ -72,25 +75,29 @@ impl Merge {
         all
     }
 
-    /// The streams of live probes on whose machines nothing keeps the clock.
+    /// The streams of live probes whose clocks are not synchronised.
     pub fn unsynchronised(&self) -> Vec<&str> {
         let is_so =
             |s: &&ProbeStream| s.head.clock.is_some_and(|clock| clock.max_error().is_none());
         self.streams.iter().filter(is_so).map(|stream| &*stream.name).collect()
     }
 
-    /// How many streams are of live probes.
+    /// How many live probes there are.
     pub fn live(&self) -> usize {
-        self.streams.iter().filter(|stream| stream.head.clock.is_some()).count()
+        let live = self.streams.iter().filter(|stream| stream.head.clock.is_some());
+        live.map(|stream| stream.head.id().probe).collect::<BTreeSet<_>>().len()
     }
 
-    /// Refuses live probes whose clocks may differ by more than this.
+    /// Refuses live probes whose clocks may differ by more than this, now and where another life of
+    /// one begins.
     ///
     /// # Errors
     /// Names the first of them.
-    pub fn check_clocks(&self, most: Duration) -> Result<(), MixedProbes> {
-        let heads = self.streams.iter().map(|stream| (&*stream.name, &stream.head));
-        skew::check(heads, most).map_err(MixedProbes::Clocks)
+    pub fn with_max_skew(self, most: Duration) -> Result<Merge, MixedProbes> {
+        let mut clocks = ClockErrors::new(most);
+        let add = |stream: &ProbeStream| clocks.add(&stream.name, &stream.head);
+        self.streams.iter().try_for_each(add).map_err(MixedProbes::Clocks)?;
+        Ok(Merge { clocks: Some(clocks), ..self })
     }
 
     fn ids(&self) -> impl Iterator<Item = ProducerId> {
@@ -135,9 +142,14 @@ impl Merge {
             end: StreamEnd::Unread,
         };
         let reports = self.streams.iter().map(report).collect();
-        let mut words = Words::default();
-        for ProbeStream { head, .. } in &self.streams {
-            words.set_live(head.id().probe, head.clock.is_some());
+        let named = |ProbeStream { head, .. }: &ProbeStream| (head.id().probe, head.probe.clone());
+        let names = self.streams.iter().map(named).collect();
+        let mut closes = CloseReports::default();
+        let mut heads: Vec<&ProbeHead> = self.streams.iter().map(|stream| &stream.head).collect();
+        // The earliest life of a probe is read first.
+        heads.sort_by_key(|head| Reverse(head.epoch));
+        for head in heads {
+            closes.begin_life(head.id().probe, head.clock.is_some());
         }
         for stream in self.streams.iter().filter(|stream| stream.head.resumes) {
             receiver.set_resuming(stream.head.id().probe, true);
@@ -154,8 +166,10 @@ impl Merge {
             reports,
             first,
             begin: self.begin,
-            words,
-            skewed: BTreeSet::new(),
+            closes,
+            clocks: self.clocks,
+            names,
+            late: BTreeSet::new(),
         };
         let was_stopped = merging.take_all(sink, control);
         (0..count).for_each(|stream| merging.inbox.end(stream));
@@ -164,7 +178,7 @@ impl Merge {
             outcome,
             streams: merging.reports,
             was_stopped,
-            skewed: merging.skewed.len(),
+            late: merging.late.len(),
         })
     }
 }

@@ -5,12 +5,12 @@ use crate::framing::StreamFault;
 use crate::head::ProbeHead;
 use crate::inbox::{Arrival, Inbox};
 use crate::lanes::{Lanes, LifeState};
-use crate::probes::{Begin, NamedHead, PATIENCE};
+use crate::probes::{Begin, MixedProbes, NamedHead, PATIENCE};
 use crate::report::{
-    MergeControl, ProbeProgress, ProbeStanding, SkewWatch, StreamEnd, StreamReport,
+    MergeControl, ProbeDelay, ProbeProgress, ProbeStanding, SkewWatch, StreamEnd, StreamReport,
 };
-use crate::skew::Words;
-use std::collections::BTreeSet;
+use crate::skew::{ClockErrors, CloseReports, WindowDelay};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -26,9 +26,13 @@ pub(crate) struct Merging {
     /// The head of the first stream, which all others go together with.
     pub(crate) first: NamedHead,
     pub(crate) begin: Begin,
-    pub(crate) words: Words,
+    pub(crate) closes: CloseReports,
+    /// The errors of the clocks of probes, where they have a bound.
+    pub(crate) clocks: Option<ClockErrors>,
+    /// Of all probes.
+    pub(crate) names: BTreeMap<u128, String>,
     /// Probes whose windows came later than they may.
-    pub(crate) skewed: BTreeSet<u128>,
+    pub(crate) late: BTreeSet<u128>,
 }
 
 impl Merging {
@@ -59,23 +63,26 @@ impl Merging {
         false
     }
 
-    /// Tells of a probe whose windows come too late.
+    /// Reports a probe whose windows come too late, once.
     fn watch_skew(&mut self, probe: u128, came: Instant, watch: SkewWatch<'_>) {
-        self.words.note(probe, self.receiver.closed_by(probe), came);
-        if self.skewed.contains(&probe) {
+        let is_news = self.closes.note(probe, self.receiver.closed_by(probe), came);
+        if !is_news || self.late.contains(&probe) {
             return;
         }
         // A busy probe closes a window by a packet that is as much later, a quiet one by its clock.
         let lateness = Duration::from_nanos(self.first.lateness_ns().unsigned_abs());
         let most = watch.most.saturating_add(lateness);
-        let Some(behind) = self.words.behind(probe).filter(|behind| *behind > most) else {
-            return;
-        };
-        let read = self.lanes.read().find(|(read, _)| *read == probe);
-        if let Some((_, life)) = read {
-            (watch.tell)(&self.reports[life.stream].probe, behind);
-            self.skewed.insert(probe);
+        let Some(delay) = self.delay(probe).filter(|delay| delay.delay > most) else { return };
+        if let Some(name) = self.names.get(&probe) {
+            (watch.tell)(name, &delay);
         }
+        self.late.insert(probe);
+    }
+
+    /// By how much the windows of a live probe come later than those of another.
+    fn delay(&self, probe: u128) -> Option<ProbeDelay> {
+        let WindowDelay { delay, first } = self.closes.delay(probe)?;
+        Some(ProbeDelay { delay, first: self.names.get(&first)?.clone() })
     }
 
     /// How far the probes are whose streams have not ended.
@@ -89,7 +96,7 @@ impl Merging {
             closed: Some(closed(probe))
                 .filter(|closed| *closed > i64::MIN)
                 .map(|closed| closed.saturating_sub(lateness_ns)),
-            behind: self.words.behind(probe),
+            delay: self.delay(probe),
             standing: match &life.state {
                 LifeState::Over => ProbeStanding::Ended,
                 LifeState::Retired => ProbeStanding::Retired,
@@ -191,6 +198,10 @@ impl Merging {
         if epoch <= life.epoch {
             return;
         }
+        let fits = self.clocks.as_mut().map_or(Ok(()), |clocks| clocks.add(&report.name, head));
+        if let Err(why) = fits {
+            return self.give_up(probe, StreamEnd::Mixed(MixedProbes::Clocks(why)), sink);
+        }
         let (before, ended) = (life.epoch, life.take_end());
         if !matches!(report.end, StreamEnd::Ended) {
             report.broken += 1;
@@ -200,7 +211,7 @@ impl Merging {
         let next = self.lanes.next_epoch(probe).map_or(epoch, |known| known.min(epoch));
         self.receiver.begin_life(probe, next);
         self.receiver.set_resuming(probe, head.resumes);
-        self.words.set_live(probe, head.clock.is_some());
+        self.closes.begin_life(probe, head.clock.is_some());
         if let Some(message) = ended
             && !self.take_in(probe, before, &message, sink)
         {

@@ -17,8 +17,8 @@ pub struct MergeOutcome {
     pub streams: Vec<StreamReport>,
     /// Whether it was stopped before all streams had ended.
     pub was_stopped: bool,
-    /// How many probes were told of whose windows came later than they may.
-    pub skewed: usize,
+    /// How many probes were reported as late.
+    pub late: usize,
 }
 
 /// How a merge is stopped and asked while it goes on.
@@ -29,19 +29,28 @@ pub struct MergeControl<'a> {
     pub asked: &'a AtomicBool,
     /// Takes the answer: the probes whose streams have not ended.
     pub tell: &'a dyn Fn(&[ProbeProgress]),
-    /// What is told of clocks.
+    /// When probes are reported as late.
     pub skew: SkewWatch<'a>,
 }
 
-/// When live probes are told of whose windows come later than those of others: their clocks are
-/// behind, or their messages take so long.
+/// By how much the windows of a live probe come later than those of another: one of their clocks is
+/// off, or the messages of one take so long.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProbeDelay {
+    /// So much, at least.
+    pub delay: Duration,
+    /// The name of the other probe, which was the first of all.
+    pub first: String,
+}
+
+/// When probes are reported as late.
 #[derive(Clone, Copy)]
 pub struct SkewWatch<'a> {
-    /// How much later they may come, besides how long windows wait for late packets: a busy probe
-    /// closes them by a packet, a quiet one by its clock.
+    /// How much later their windows may come, besides how long windows wait for late packets: a
+    /// busy probe closes them by a packet, a quiet one by its clock.
     pub most: Duration,
-    /// Takes the name of a probe, and how much later its windows come at least; once of each.
-    pub tell: &'a dyn Fn(&str, Duration),
+    /// Takes the name of a late probe, once.
+    pub tell: &'a dyn Fn(&str, &ProbeDelay),
 }
 
 /// How far a probe is.
@@ -52,9 +61,9 @@ pub struct ProbeProgress {
     /// All windows that end at or before this time have come from it, if any have, in nanoseconds
     /// since 1970.
     pub closed: Option<i64>,
-    /// By how much its last windows came later than those of the first live probe, at least; `None`
+    /// By how much its last windows came later than those of another live probe, at least; `None`
     /// where too little is known, or it is not live.
-    pub behind: Option<Duration>,
+    pub delay: Option<ProbeDelay>,
     /// Whether others wait for it.
     pub standing: ProbeStanding,
 }

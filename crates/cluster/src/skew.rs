@@ -1,25 +1,26 @@
 //! How far the clocks of probes are apart: by what their kernels say, and by when their windows
 //! come.
 //!
-//! Every probe says of each window that it has passed its end, by its clock. What comes between the
-//! first such word and that of another probe is the difference of their clocks, and of the times
-//! that messages take. The least of several windows is told: a message may be late for once.
+//! Every probe reports that a window is closed once its own clock has passed the end. The windows
+//! of all probes are the same, so what passes between the first such report and that of another
+//! probe is the difference of their clocks, and of the times that messages take. The least delay of
+//! several windows counts: a single message may be late.
 
 use crate::head::ProbeHead;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Words of a probe that are compared with those of the others; all have to agree.
+/// Reports of a probe that are compared with those of the others; all have to agree.
 const COMPARED: usize = 8;
 
-/// Words of a probe that are kept.
+/// Reports of a probe that are kept.
 const KEPT: usize = 64;
 
-/// What a probe said.
+/// That windows of a probe are closed.
 #[derive(Clone, Copy)]
-struct Word {
-    /// Its windows are closed up to this time, in nanoseconds since 1970.
+struct CloseReport {
+    /// Up to this time, in nanoseconds since 1970.
     closed: i64,
     came: Instant,
     /// It came as time went. Otherwise it had waited, such as in a topic, and when it comes says
@@ -27,27 +28,36 @@ struct Word {
     is_prompt: bool,
 }
 
-/// What live probes said.
-#[derive(Default)]
-pub(crate) struct Words {
-    probes: BTreeMap<u128, VecDeque<Word>>,
+/// By how much the windows of a probe come later than those of another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WindowDelay {
+    pub(crate) delay: Duration,
+    /// The number of the other probe, which was the first.
+    pub(crate) first: u128,
 }
 
-impl Words {
-    /// Whether a probe captures now, so that its clock goes with those of others.
-    pub(crate) fn set_live(&mut self, probe: u128, is_live: bool) {
+/// What live probes report.
+#[derive(Default)]
+pub(crate) struct CloseReports {
+    probes: BTreeMap<u128, VecDeque<CloseReport>>,
+}
+
+impl CloseReports {
+    /// A life of a probe begins. Only one that captures now has a clock that goes with those of
+    /// others.
+    pub(crate) fn begin_life(&mut self, probe: u128, is_live: bool) {
+        self.probes.remove(&probe);
         if is_live {
-            self.probes.entry(probe).or_default();
-        } else {
-            self.probes.remove(&probe);
+            self.probes.insert(probe, VecDeque::new());
         }
     }
 
-    /// A message came, after which this is how far the windows of a probe are closed.
-    pub(crate) fn note(&mut self, probe: u128, closed: i64, came: Instant) {
-        let Some(words) = self.probes.get_mut(&probe) else { return };
-        let is_prompt = match words.back() {
-            Some(last) if closed <= last.closed => return,
+    /// A message came, after which the windows of a probe are closed up to this time; whether that
+    /// is news.
+    pub(crate) fn note(&mut self, probe: u128, closed: i64, came: Instant) -> bool {
+        let Some(reports) = self.probes.get_mut(&probe) else { return false };
+        let is_prompt = match reports.back() {
+            Some(last) if closed <= last.closed => return false,
             Some(last) if last.closed > i64::MIN => {
                 let passed = closed.saturating_sub(last.closed);
                 let between = came.saturating_duration_since(last.came);
@@ -55,32 +65,34 @@ impl Words {
             }
             _ => false,
         };
-        if words.len() == KEPT {
-            words.pop_front();
+        if reports.len() == KEPT {
+            reports.pop_front();
         }
-        words.push_back(Word { closed, came, is_prompt });
+        reports.push_back(CloseReport { closed, came, is_prompt });
+        true
     }
 
-    /// By how much later than the first of the other probes this one says that windows are closed,
-    /// at least; `None` as long as too little is known. Its last word is left out, since those of
-    /// others may not have been taken yet that came before.
-    pub(crate) fn behind(&self, probe: u128) -> Option<Duration> {
-        let words = self.probes.get(&probe)?;
-        let judged = words.iter().rev().skip(1).take(COMPARED);
-        let mut least: Option<Duration> = None;
-        let mut compared = 0;
-        for word in judged.take_while(|word| word.is_prompt) {
+    /// By how much later than the first of the other probes this one closes windows, at least;
+    /// `None` as long as too little is known. Its last report is left out, since those of others
+    /// may not have been taken yet that came before.
+    pub(crate) fn delay(&self, probe: u128) -> Option<WindowDelay> {
+        let reports = self.probes.get(&probe)?;
+        let judged = reports.iter().rev().skip(1).filter(|report| report.is_prompt).take(COMPARED);
+        let mut delays = Vec::with_capacity(COMPARED);
+        for report in judged {
             let others = self.probes.iter().filter(|(other, _)| **other != probe);
-            let first = others.filter_map(|(_, words)| {
-                let at = words.partition_point(|other| other.closed < word.closed);
-                // What was said before the words that are kept is not known.
-                (at > 0).then(|| words.get(at).map(|other| other.came))?
-            });
-            let behind = word.came.saturating_duration_since(first.min()?);
-            least = Some(least.map_or(behind, |least| least.min(behind)));
-            compared += 1;
+            let (first, came) = others
+                .filter_map(|(other, reports)| {
+                    let at = reports.partition_point(|other| other.closed < report.closed);
+                    // What was reported before the reports that are kept is not known.
+                    let at = at.checked_sub(1)? + 1;
+                    Some((*other, reports.get(at)?.came))
+                })
+                .min_by_key(|(_, came)| *came)?;
+            delays.push(WindowDelay { delay: report.came.saturating_duration_since(came), first });
         }
-        least.filter(|_| compared == COMPARED)
+        let is_enough = delays.len() == COMPARED;
+        delays.into_iter().min_by_key(|delay| delay.delay).filter(|_| is_enough)
     }
 }
 
@@ -88,7 +100,7 @@ impl Words {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ClockFault {
-    /// Nothing keeps the clock of the machine on which this stream was written.
+    /// The clock of the machine on which this stream was written is not synchronised.
     Unsynchronised {
         /// The name of the stream.
         stream: String,
@@ -120,29 +132,40 @@ impl fmt::Display for ClockFault {
     }
 }
 
-/// Whether clocks are certain to differ by no more than `most`; streams have names. Probes that
-/// read files have no clock.
-pub(crate) fn check<'a>(
-    heads: impl Iterator<Item = (&'a str, &'a ProbeHead)>,
+/// The errors of the clocks of live probes, which together have a bound.
+#[derive(Clone)]
+pub(crate) struct ClockErrors {
+    /// By how much two clocks may differ.
     most: Duration,
-) -> Result<(), ClockFault> {
-    let mut largest: Option<(&str, Duration)> = None;
-    for (stream, head) in heads {
-        let Some(clock) = head.clock else { continue };
+    /// Of each probe a stream, and the largest error that one of its lives has told of.
+    probes: BTreeMap<u128, (String, Duration)>,
+}
+
+impl ClockErrors {
+    pub(crate) fn new(most: Duration) -> ClockErrors {
+        ClockErrors { most, probes: BTreeMap::new() }
+    }
+
+    /// Adds a life of a probe, unless its clock and that of another probe may differ by more than
+    /// they are to. A probe that reads files has no clock.
+    pub(crate) fn add(&mut self, stream: &str, head: &ProbeHead) -> Result<(), ClockFault> {
+        let Some(clock) = head.clock else { return Ok(()) };
         let Some(error) = clock.max_error() else {
             return Err(ClockFault::Unsynchronised { stream: stream.to_owned() });
         };
-        if let Some((first, other)) = largest
-            && other + error > most
+        let probe = head.id().probe;
+        let others = self.probes.iter().filter(|(other, _)| **other != probe);
+        let largest = others.map(|(_, other)| other).max_by_key(|(_, error)| *error);
+        if let Some((other, of_other)) = largest
+            && of_other.saturating_add(error) > self.most
         {
-            let streams = [first.to_owned(), stream.to_owned()];
-            return Err(ClockFault::Apart { streams, errors: [other, error] });
+            let streams = [other.clone(), stream.to_owned()];
+            return Err(ClockFault::Apart { streams, errors: [*of_other, error] });
         }
-        if largest.is_none_or(|(_, other)| other < error) {
-            largest = Some((stream, error));
-        }
+        let known = self.probes.entry(probe).or_insert_with(|| (stream.to_owned(), error));
+        known.1 = known.1.max(error);
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -152,91 +175,108 @@ mod tests {
 
     const SECOND_NS: i64 = 1_000_000_000;
 
-    /// Probes whose words come so many milliseconds after the moment that they speak of.
-    fn words(late_ms: &[u64], seconds: std::ops::Range<i64>) -> Words {
-        let begin = start();
-        let mut words = Words::default();
-        (0..late_ms.len()).for_each(|probe| words.set_live(probe as u128, true));
-        for second in seconds.clone() {
-            for (probe, late) in late_ms.iter().enumerate() {
-                let at = begin + Duration::from_secs((second - seconds.start) as u64);
-                let came = at + Duration::from_millis(*late);
-                words.note(probe as u128, second * SECOND_NS, came);
-            }
-        }
-        words
-    }
-
     #[expect(clippy::disallowed_methods, reason = "some moment, from which the test counts")]
     fn start() -> Instant {
         Instant::now()
     }
 
-    #[test]
-    fn a_clock_that_is_behind_is_seen() {
-        let words = words(&[20, 2_300, 0], 5..25);
-        let behind = |probe| words.behind(probe).map(|behind| behind.as_millis());
-        assert_eq!([0, 1, 2].map(behind), [Some(20), Some(2_300), Some(0)]);
-        assert_eq!(behind(9), None, "nobody has told of this one");
+    /// Reports of seconds 0 and following, of which each probe's come so many milliseconds late.
+    fn reports(seconds: i64, late_ms: &[&dyn Fn(i64) -> u64]) -> CloseReports {
+        let begin = start();
+        let mut reports = CloseReports::default();
+        (0..late_ms.len()).for_each(|probe| reports.begin_life(probe as u128, true));
+        for second in 0..seconds {
+            for (probe, late) in late_ms.iter().enumerate() {
+                let at = begin + Duration::from_secs(second as u64);
+                let came = at + Duration::from_millis(late(second));
+                assert!(reports.note(probe as u128, second * SECOND_NS, came));
+            }
+        }
+        reports
     }
 
-    /// Times before 1970 and at the ends of the scale are times like others.
+    fn delay(reports: &CloseReports, probe: u128) -> Option<(u128, u128)> {
+        reports.delay(probe).map(|WindowDelay { delay, first }| (delay.as_millis(), first))
+    }
+
     #[test]
-    fn words_at_the_ends_of_time_are_compared() {
-        let (first, second) = (i64::MIN + 1, i64::MAX);
-        let mut words = Words::default();
+    fn a_clock_that_is_behind_is_seen_and_so_is_who_was_first() {
+        let reports = reports(20, &[&|_| 20, &|_| 2_300, &|_| 0]);
+        assert_eq!(delay(&reports, 0), Some((20, 2)));
+        assert_eq!(delay(&reports, 1), Some((2_300, 2)));
+        assert_eq!(delay(&reports, 2), Some((0, 0)));
+        assert_eq!(delay(&reports, 9), None, "nobody has told of this one");
+    }
+
+    /// Times at the ends of the scale are times like others.
+    #[test]
+    fn reports_at_the_ends_of_time_are_compared() {
+        let mut reports = CloseReports::default();
         let begin = start();
         for probe in [0, 1] {
-            words.set_live(probe, true);
-            for closed in [i64::MIN, first, -1, 0, 1, second, second] {
-                words.note(probe, closed, begin);
+            reports.begin_life(probe, true);
+            for closed in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX, i64::MAX] {
+                reports.note(probe, closed, begin);
             }
-            assert_eq!(words.behind(probe), None);
+            assert_eq!(delay(&reports, probe), None);
         }
     }
 
     #[test]
-    fn few_words_say_nothing() {
-        assert_eq!(words(&[0, 2_000], 0..9).behind(1), None);
-        assert!(words(&[0, 2_000], 0..11).behind(1).is_some());
-        assert_eq!(words(&[2_000], 0..30).behind(0), None, "there is nobody to compare with");
+    fn few_reports_say_nothing() {
+        // The first one has none before it, and the last one is left out.
+        assert_eq!(delay(&reports(9, &[&|_| 0, &|_| 2_000]), 1), None);
+        assert_eq!(delay(&reports(10, &[&|_| 0, &|_| 2_000]), 1), Some((2_000, 0)));
+        assert_eq!(delay(&reports(30, &[&|_| 2_000]), 0), None, "there is nobody to compare with");
+        let mut ended = reports(20, &[&|_| 0, &|_| 2_000]);
+        ended.begin_life(0, false);
+        assert_eq!(delay(&ended, 1), None, "it reads files now");
+        ended.begin_life(1, true);
+        assert!(
+            ended.note(1, 0, start()),
+            "a new life begins anew, also where its clock is behind"
+        );
+    }
+
+    #[test]
+    fn what_is_no_news_is_not_compared() {
+        let mut reports = reports(12, &[&|_| 0, &|_| 500]);
+        let before = delay(&reports, 1);
+        for closed in [11, 3, 0] {
+            assert!(!reports.note(1, closed * SECOND_NS, start()));
+        }
+        assert!(!reports.note(7, 99, start()), "it is not live");
+        assert_eq!(delay(&reports, 1), before);
     }
 
     /// What waited in a topic comes at once, whichever clock stamped it.
     #[test]
-    fn words_that_had_waited_say_nothing() {
-        let mut words = words(&[0, 0], 0..20);
-        let late = start() + Duration::from_secs(60);
-        for probe in [1, 0] {
-            for second in 20..40 {
-                let came = late + Duration::from_millis(u64::from(probe == 0) * 5_000);
-                words.note(probe, second * SECOND_NS, came);
+    fn reports_that_had_waited_say_nothing() {
+        let begin = start();
+        let mut reports = CloseReports::default();
+        for probe in [0, 1] {
+            reports.begin_life(probe, true);
+            for second in 0..40 {
+                let came = begin + Duration::from_millis(probe as u64 * 5_000 + second as u64);
+                reports.note(probe, second * SECOND_NS, came);
             }
         }
-        assert_eq!([0, 1].map(|probe| words.behind(probe)), [None; 2]);
+        assert_eq!([0, 1].map(|probe| delay(&reports, probe)), [None; 2]);
     }
 
-    /// One late message is no clock.
     #[test]
-    fn the_least_of_several_windows_is_told() {
-        let mut words = words(&[0, 3_000], 0..20);
-        let at = |second: u64, ms: u64| {
-            let first = words.probes[&0][0].came;
-            first + Duration::from_secs(second) + Duration::from_millis(ms)
-        };
-        let came = [at(20, 0), at(20, 100), at(21, 0), at(21, 3_000)];
-        for (probe, second, came) in
-            [(0, 20, came[0]), (1, 20, came[1]), (0, 21, came[2]), (1, 21, came[3])]
-        {
-            words.note(probe, second * SECOND_NS, came);
-        }
-        // The word that came early had waited for none, and breaks the row of those that agree.
-        assert_eq!(words.behind(1), None);
+    fn the_least_delay_of_eight_windows_counts() {
+        let late = |second| [3_000, 2_500, 2_800][second as usize % 3];
+        assert_eq!(delay(&reports(12, &[&|_| 0, &late]), 1), Some((2_500, 0)));
+        // Once messages take less again, that is seen.
+        let late = |second: i64| if second < 15 { 3_000 } else { 100 };
+        let after = |seconds| delay(&reports(seconds, &[&|_| 0, &late]), 1);
+        assert_eq!([15, 17, 19, 30].map(after), [3_000, 3_000, 100, 100].map(|ms| Some((ms, 0))));
     }
 
-    fn head(max_error_us: Option<Option<u64>>) -> ProbeHead {
+    fn head(probe: &str, max_error_us: Option<Option<u64>>) -> ProbeHead {
         ProbeHead {
-            probe: "p".to_owned(),
+            probe: probe.to_owned(),
             epoch: 1,
             weir: "0".to_owned(),
             fingerprint: "0".to_owned(),
@@ -248,19 +288,29 @@ mod tests {
 
     #[test]
     fn clocks_may_differ_by_their_errors_together() {
-        let check = |errors: &[Option<Option<u64>>], most| {
-            let heads: Vec<ProbeHead> = errors.iter().map(|error| head(*error)).collect();
-            let named = ["a", "b", "c"].into_iter().zip(&heads);
-            check(named, Duration::from_micros(most)).map_err(|fault| fault.to_string())
+        let check = |errors: &[(&str, Option<Option<u64>>)], most| {
+            let mut clocks = ClockErrors::new(Duration::from_micros(most));
+            let mut add = |(probe, error): &(&str, _)| {
+                clocks.add(&format!("{probe}.wps"), &head(probe, *error))
+            };
+            errors.iter().try_for_each(&mut add).map_err(|fault| fault.to_string())
         };
-        assert_eq!(check(&[Some(Some(5)), Some(Some(7)), None], 12), Ok(()));
-        let apart = check(&[Some(Some(5)), Some(Some(1)), Some(Some(8))], 12);
-        let expected = "c: the clock of its probe is off by up to 8µs, as the kernel there says, \
-                        and that of a by up to 5µs";
+        let known = |error| Some(Some(error));
+        assert_eq!(check(&[("a", known(5)), ("b", known(7)), ("c", None)], 12), Ok(()));
+        let apart = check(&[("a", known(5)), ("b", known(1)), ("c", known(8))], 12);
+        let expected = "c.wps: the clock of its probe is off by up to 8µs, as the kernel there \
+                        says, and that of a.wps by up to 5µs";
         assert!(apart.as_ref().is_err_and(|why| why.starts_with(expected)), "{apart:?}");
-        let nobody_knows = check(&[None, Some(None)], u64::MAX);
-        assert!(nobody_knows.is_err_and(|why| why.starts_with("b: ")));
-        assert_eq!(check(&[Some(Some(u64::MAX)), None], 1), Ok(()), "one clock differs from none");
-        assert!(check(&[Some(Some(u64::MAX)), Some(Some(u64::MAX))], u64::MAX).is_err());
+        let unsynchronised = check(&[("a", None), ("b", Some(None))], u64::MAX);
+        assert!(unsynchronised.is_err_and(|why| why.starts_with("b.wps: ")));
+        let most = u64::MAX;
+        assert_eq!(check(&[("a", known(most)), ("b", None)], 1), Ok(()), "it has nobody beside it");
+        assert!(check(&[("a", known(most)), ("b", known(most))], most).is_err());
+        // Lives of one probe have one clock, whose larger error counts.
+        assert_eq!(check(&[("a", known(8)), ("a", known(9)), ("a", known(2))], 10), Ok(()));
+        assert!(
+            check(&[("a", known(8)), ("a", known(9)), ("a", known(2)), ("b", known(2))], 10)
+                .is_err()
+        );
     }
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use weir_cluster::{
-    Begin, Merge, MergeControl, MergeOutcome, MixedProbes, PacketRules, ProbeHead, ProbeProgress,
-    ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, SkewWatch, StreamEnd, StreamItem,
+    Begin, Merge, MergeControl, MergeOutcome, MixedProbes, PacketRules, ProbeClock, ProbeHead,
+    ProbeProgress, ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, SkewWatch, StreamEnd,
+    StreamItem,
 };
 use weir_engine::conform::Frames;
 use weir_engine::exchange::{Producer, ProducerId, Receiver};
@@ -124,7 +125,15 @@ fn merge_with(
     control: &MergeControl<'_>,
     sink: &mut dyn Sink,
 ) -> MergeOutcome {
-    let merge = Merge::new(streams).expect("they belong together");
+    run_merge(program, Merge::new(streams).expect("they belong together"), control, sink)
+}
+
+fn run_merge(
+    program: &Program,
+    merge: Merge,
+    control: &MergeControl<'_>,
+    sink: &mut dyn Sink,
+) -> MergeOutcome {
     let (functions, options) = (Functions::default(), Options::default());
     let plan = Physical::new(program, &[]);
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes()).expect("as above");
@@ -542,6 +551,28 @@ fn a_life_of_another_query_or_another_probe_is_refused() {
         let report = &merged.streams[0];
         let refused = matches!(report.end, StreamEnd::Mixed(_) | StreamEnd::OtherProbe);
         assert!(refused && !report.is_whole(), "{report}");
+    }
+}
+
+#[test]
+fn a_life_whose_clock_may_differ_too_much_is_refused() {
+    let program = windows();
+    let [mut first, mut second, mut other] = two_lives(&program);
+    let clock = |max_error_us| Some(ProbeClock { max_error_us });
+    (first.0.clock, other.0.clock) = (clock(Some(15)), clock(Some(5)));
+    for (error, is_refused) in [(Some(15), false), (Some(16), true), (None, true)] {
+        second.0.clock = clock(error);
+        let streams = [[stream(&first), stream(&second)].concat(), stream(&other)];
+        let streams = streams.map(|bytes| opened("a", bytes)).into();
+        let merge = Merge::new(streams).expect("they belong together");
+        let merge = merge.with_max_skew(Duration::from_micros(20)).expect("they are in step");
+        let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        let skew = SkewWatch { most: Duration::MAX, tell: &|_, _| () };
+        let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked"), skew };
+        let merged = run_merge(&program, merge, &control, &mut Collect::default());
+        let end = &merged.streams[0].end;
+        let refused = matches!(end, StreamEnd::Mixed(MixedProbes::Clocks(_)));
+        assert_eq!(refused, is_refused, "{error:?}: {end:?}");
     }
 }
 

@@ -44,9 +44,9 @@ impl std::error::Error for CourierError {}
 
 /// Hands alerts to the process that delivers them. Clones are of the same.
 #[derive(Clone)]
-pub struct Courier(Arc<CourierShare>);
+pub struct Courier(Arc<CourierData>);
 
-struct CourierShare {
+struct CourierData {
     state: Mutex<CourierState>,
     /// Notified when an alert comes, when there is room, and when the process reports or ends.
     changed: Condvar,
@@ -119,7 +119,7 @@ impl Courier {
         let process = Some(Process { child, input, output });
         let keeps = setup.spill.is_some();
         let state = CourierState { process, report, keeps, ..CourierState::default() };
-        Ok(Courier(Arc::new(CourierShare { state: Mutex::new(state), changed: Condvar::new() })))
+        Ok(Courier(Arc::new(CourierData { state: Mutex::new(state), changed: Condvar::new() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, CourierState> {

@@ -72,8 +72,8 @@ pub(crate) fn pause_ms(ms: u32) {
     pause_ns(u64::from(ms) * 1_000_000);
 }
 
-/// By how much the system's clock is off at most, by the word of what keeps it (NTP, PTP); `None`
-/// where nothing does, or the system does not say (adjtimex(2)).
+/// By how much the system's clock is off at most, as the kernel knows from what keeps it in step
+/// (NTP, PTP), by adjtimex(2); `None` where it is not synchronised, or the system does not say.
 pub fn max_error() -> Option<Duration> {
     #[cfg(target_os = "linux")]
     let known = crate::sys::clock::max_error();

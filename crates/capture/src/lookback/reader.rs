@@ -19,13 +19,13 @@ use weir_packet::walk::Headers;
 pub struct HeldFrames(Arc<HeldRing>);
 
 struct HeldRing {
-    held: Mutex<RingAndNames>,
+    held: Mutex<HeldState>,
     /// Whether the thread that reads the wire waits for the lock.
     is_wanted: AtomicBool,
 }
 
 /// Frames, and how they are read.
-pub(super) struct RingAndNames {
+pub(super) struct HeldState {
     pub(super) ring: FrameRing,
     pub(super) headers: Headers,
     /// The names of interfaces.
@@ -44,12 +44,12 @@ pub struct HeldSpan {
 impl HeldFrames {
     pub(super) fn new(bytes: usize) -> HeldFrames {
         let (headers, names) = (Headers::Outer, InterfaceNames::default());
-        let held = Mutex::new(RingAndNames { ring: FrameRing::new(bytes), headers, names });
+        let held = Mutex::new(HeldState { ring: FrameRing::new(bytes), headers, names });
         HeldFrames(Arc::new(HeldRing { held, is_wanted: AtomicBool::new(false) }))
     }
 
     /// The frames, for a reader.
-    pub(super) fn lock(&self) -> MutexGuard<'_, RingAndNames> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HeldState> {
         while self.0.is_wanted.load(Ordering::Acquire) {
             thread::yield_now();
         }
@@ -57,7 +57,7 @@ impl HeldFrames {
     }
 
     /// The frames, for the thread that reads the wire, before all readers.
-    pub(super) fn lock_first(&self) -> MutexGuard<'_, RingAndNames> {
+    pub(super) fn lock_first(&self) -> MutexGuard<'_, HeldState> {
         self.0.is_wanted.store(true, Ordering::Release);
         let held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.is_wanted.store(false, Ordering::Release);
@@ -136,7 +136,7 @@ impl Copied {
     }
 
     /// Makes a batch of them.
-    pub(super) fn fill(self, batch: &mut FrameBatch, held: &RingAndNames) {
+    pub(super) fn fill(self, batch: &mut FrameBatch, held: &HeldState) {
         let chunk: Chunk = Arc::new(self.bytes);
         batch.restart(&chunk, 0, self.link);
         batch.headers = held.headers;

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-/// By how much the system's clock is off at most, by the word of what keeps it (NTP, PTP); `None`
-/// where nothing does, or the kernel does not say.
+/// By how much the system's clock is off at most, as the kernel knows from what keeps it in step
+/// (NTP, PTP); `None` where it is not synchronised, or the kernel does not say.
 pub(crate) fn max_error() -> Option<Duration> {
     // SAFETY: plain data, of which zero is a value.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };

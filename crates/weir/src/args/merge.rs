@@ -77,9 +77,9 @@ pub(crate) struct MergeArgs {
     #[command(flatten)]
     pub(crate) kafka: MergeKafkaArgs,
 
-    /// The clocks of live probes may differ by so much: refuse probes for which their kernels can't
-    /// say that, and fail with exit status 1 if the windows of one come later than that and the
-    /// lateness of the probes
+    /// The largest difference allowed between the clocks of live probes: probes whose kernels can't
+    /// guarantee it are refused, and the exit status is 1 if eight windows of one come later by
+    /// more than that and the lateness of the probes
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) max_skew: Option<i64>,
 

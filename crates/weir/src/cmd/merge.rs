@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use weir_capture::write::StoppableWriter;
 use weir_cluster::{
-    Begin, ForeignStream, Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress,
+    Begin, ForeignStream, Merge, MergeControl, MergeOutcome, ProbeDelay, ProbeInput, ProbeProgress,
     ProbeStanding, ProbeStream, SkewWatch,
 };
 use weir_deliver::{DeliveryCounts, WhenFull};
@@ -93,7 +93,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     }
     sink.open(&outputs).context("writing rows")?;
     let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
-    let tell_skew = |probe: &str, behind| tell_skew(probe, behind, &args, term);
+    let tell_skew = |probe: &str, delay: &ProbeDelay| tell_skew(probe, delay, &args, term);
     let skew = SkewWatch { most: max_skew(&args).unwrap_or(SKEW_TOLD), tell: &tell_skew };
     let control = MergeControl { stop: &stop, asked: &asked, tell: &tell, skew };
     let merged = merge.run(receiver, &mut *sink, &control)?;
@@ -166,10 +166,10 @@ fn without_heads(
 /// The streams, if they belong together.
 fn together(streams: Vec<ProbeStream>, args: &MergeArgs) -> anyhow::Result<Merge> {
     let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?.begin(begin(args));
-    if let Some(most) = max_skew(args) {
-        merge.check_clocks(most).map_err(|why| usage(format!("--max-skew: {why}")))?;
+    match max_skew(args) {
+        Some(most) => merge.with_max_skew(most).map_err(|why| usage(format!("--max-skew: {why}"))),
+        None => Ok(merge),
     }
-    Ok(merge)
 }
 
 /// By how much clocks may differ, if that has a bound.
@@ -220,8 +220,8 @@ fn warn_of_streams(merge: &Merge, args: &MergeArgs, term: &Term) {
     let unsynchronised = merge.unsynchronised();
     if args.max_skew.is_none() && merge.live() > 1 && !unsynchronised.is_empty() {
         term.warning(format_args!(
-            "nothing keeps the clocks of the probes of {}, as the kernels there say: packets count \
-             in the windows of their probe's clock; keep clocks in step (NTP, PTP)",
+            "the clocks of the probes of {} are not synchronised, as the kernels there say: \
+             packets count in the windows of their probe's clock; keep clocks in step (NTP, PTP)",
             unsynchronised.join(", ")
         ));
     }
@@ -235,15 +235,15 @@ fn warn_of_streams(merge: &Merge, args: &MergeArgs, term: &Term) {
     }
 }
 
-/// How much later the windows of a probe come before a warning says so.
+/// How much later the windows of a probe may come without a warning.
 const SKEW_TOLD: Duration = Duration::from_secs(1);
 
 /// Says that the windows of a probe come later than those of others.
-fn tell_skew(probe: &str, behind: Duration, args: &MergeArgs, term: &Term) {
+fn tell_skew(probe: &str, ProbeDelay { delay, first }: &ProbeDelay, args: &MergeArgs, term: &Term) {
     let text = format!(
-        "probe {probe}: its windows come {:.1} s after those of the first probe: its clock is \
-         behind, or its messages take so long",
-        behind.as_secs_f64()
+        "the windows of probe {probe} come {:.1} s after those of probe {first}: one of their \
+         clocks is off, or the messages of {probe} take so long",
+        delay.as_secs_f64()
     );
     match args.max_skew {
         Some(_) => term.error(format_args!("{text} (--max-skew)")),
@@ -277,7 +277,7 @@ fn sink(
 }
 
 /// How far a probe is, as SIGUSR1 asks.
-fn line(ProbeProgress { probe, closed, behind, standing }: &ProbeProgress) -> String {
+fn line(ProbeProgress { probe, closed, delay, standing }: &ProbeProgress) -> String {
     let windows = match closed {
         Some(time) => format!("windows that end until {} have come", rfc3339(*time)),
         None => "no window has come".to_owned(),
@@ -288,10 +288,10 @@ fn line(ProbeProgress { probe, closed, behind, standing }: &ProbeProgress) -> St
         ProbeStanding::Ended => "; its run has ended, and nobody waits for it",
         ProbeStanding::Retired => "; it is retired, and nobody waits for it",
     };
-    let behind = behind.map_or_else(String::new, |behind| {
-        format!(", {:.1} s after those of the first probe", behind.as_secs_f64())
+    let delay = delay.as_ref().map_or_else(String::new, |ProbeDelay { delay, first }| {
+        format!(", {:.1} s after those of probe {first}", delay.as_secs_f64())
     });
-    format!("probe {probe}: {windows}{behind}{standing}")
+    format!("probe {probe}: {windows}{delay}{standing}")
 }
 
 /// Prints what was counted, and says what is missing.
@@ -301,7 +301,7 @@ fn end(
     args: &MergeArgs,
     term: &Term,
 ) -> anyhow::Result<Status> {
-    let MergeOutcome { outcome, streams, was_stopped, skewed } = merged;
+    let MergeOutcome { outcome, streams, was_stopped, late } = merged;
     let mut losses = ledger::losses(&outcome.ledger, None);
     losses += &delivered.map(delivery::losses).unwrap_or_default();
     if args.quiet {
@@ -337,5 +337,5 @@ fn end(
         term.error(format_args!("packets, rows or alerts were lost (--fail-on-loss)"));
         return Ok(Status::Failed);
     }
-    Ok(if args.max_skew.is_some() && skewed > 0 { Status::Failed } else { Status::Ok })
+    Ok(if args.max_skew.is_some() && late > 0 { Status::Failed } else { Status::Ok })
 }

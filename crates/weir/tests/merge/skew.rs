@@ -48,8 +48,17 @@ fn clocks_that_may_differ_too_much_are_refused() {
     assert!(told.contains("b.wps: the clock of its probe is not synchronised"), "{told}");
     let (status, told) = merge(["5", "null"], &[]);
     assert_eq!(status, Some(0), "{told}");
-    let warning = "b.wps, as the kernels there say: packets count";
-    assert!(told.contains("nothing keeps the clocks") && told.contains(warning), "{told}");
+    let warning = "b.wps are not synchronised, as the kernels there say: packets count";
+    assert!(told.contains("the clocks of the probes of") && told.contains(warning), "{told}");
+    // Two streams of one probe have one clock.
+    let output = ["--from", &files[0], "--from", &files[0], "--max-skew", "1s", "-o", "json"];
+    publish(query, capture, &files[0], SHARES[0]);
+    let with = "\"clock\":{\"max_error_us\":900000},\"epoch\":";
+    let bytes = fs::read(&files[0]).expect("the stream");
+    fs::write(&files[0], edit_head(bytes, "\"epoch\":", with)).expect("writes");
+    let output = weir(&[&["merge", query][..], &output].concat()).output().expect("it runs");
+    let told = text(&output.stderr);
+    assert!(output.status.success() && !told.contains("clock"), "{told}");
     for (clocks, more) in [(["", "null"], &[][..]), (["5", "null"], &["-q"]), (["5", "5"], &[])] {
         let (status, told) = merge(clocks, more);
         assert!(status == Some(0) && !told.contains("clock"), "{clocks:?}: {told}");
@@ -94,7 +103,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Who loses no child.
+/// A process that is killed when this is dropped.
 struct Running(Child);
 
 impl Running {
@@ -145,10 +154,11 @@ fn a_probe_whose_windows_come_late_is_told_of() {
         }
     };
     let told = wait_for("(--max-skew)");
-    assert!(told.contains("probe s1: its windows come 1."), "{told}");
+    let late = "the windows of probe s1 come 1.";
+    assert!(told.contains(late) && told.contains(" s after those of probe n1: "), "{told}");
     merging.signal("-USR1");
     let told = wait_for("probe s1: windows that end until");
-    assert!(told.contains(" s after those of the first probe"), "{told}");
+    assert!(told.contains(" s after those of probe n1"), "{told}");
     probes.iter().for_each(|probe| probe.signal("-INT"));
     let status = merging.0.wait().expect("it ends");
     assert_eq!(status.code(), Some(1), "{:?}", said.try_iter().collect::<Vec<_>>());

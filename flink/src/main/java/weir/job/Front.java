@@ -143,8 +143,8 @@ public final class Front extends AbstractStreamOperator<String>
             probe.epoch = head.epoch;
             probe.refused = false;
             if (head.isUnsynchronised) {
-                LOG.warn("nothing keeps the clock of probe {}, as the kernel there says: its packets"
-                        + " count in the windows of that clock", name);
+                LOG.warn("the clock of probe {} is not synchronised, as the kernel there says: its"
+                        + " packets count in the windows of that clock", name);
             }
         }
         if (!head.probe.equals(name)) {

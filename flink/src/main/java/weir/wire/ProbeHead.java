@@ -25,7 +25,7 @@ public final class ProbeHead {
     public final String rules;
     /** Whether this life does again what the one before it left undone. */
     public final boolean resumes;
-    /** Whether it captures, on a machine on which nothing keeps the clock. */
+    /** Whether it captures, on a machine whose clock is not synchronised. */
     public final boolean isUnsynchronised;
 
     private ProbeHead(JsonNode head) throws Unreadable {
