@@ -62,6 +62,10 @@ const METER: &str = "packets | summarize packets = count(), bytes = sum(len), fi
 /// The same with a count alone, by few keys.
 const COUNT: &str = "packets | where udp | summarize n = count() by ip.src every 1s";
 
+/// Takes all frames up, and reads nothing but their headers: `distinct` is for workers.
+const HEADERS: &str = "packets | where udp | summarize n = count(), ports = distinct(sport) \
+                       by ip.src every 1s";
+
 /// Sends on the headers of frames, with lengths and checksums that are right.
 const THIN: &str = "packets | trim 96 | forward \"weir2\"";
 
@@ -113,7 +117,7 @@ const XDP: [&str; 2] = ["xdp", "xdp"];
 const PACKET: [&str; 2] = ["packet", "packet"];
 
 /// The cases, with aims that were set beforehand.
-const CASES: [OffloadCase; 16] = [
+const CASES: [OffloadCase; 18] = [
     case("where, 10 % kept, XDP", TENTH, (1500, 1000), XDP, 0.5),
     case("where, 10 % kept, XDP", TENTH, (60, 1000), XDP, 1.0),
     case("where, 10 % kept, socket filter", TENTH, (60, 1000), PACKET, 1.0),
@@ -123,6 +127,8 @@ const CASES: [OffloadCase; 16] = [
     case("flow meter, socket filter", METER, (60, 10_000), PACKET, 0.5),
     case("count by source, tcx beside AF_PACKET", COUNT, (60, 10_000), ["packet", "tcx"], 0.7),
     case("count by source, tcx beside bpftrace", COUNT, (60, 10_000), [BPFTRACE, "tcx"], 1.0),
+    case("headers of all frames, XDP", HEADERS, (1500, 1000), XDP, 1.0),
+    case("headers of all frames, socket filter", HEADERS, (1500, 1000), PACKET, 1.0),
     case("trimmed and sent on, XDP", THIN, (1500, 1000), XDP, 1.0),
     application("application: flow meter, AF_XDP", "flow_meter", XDP),
     application("application: TRW, AF_XDP", "trw", XDP),
