@@ -27,7 +27,12 @@ struct SharedFeed {
     grew: Condvar,
     /// How many clients follow them.
     followers: AtomicUsize,
+    /// Called when a client begins to.
+    followed: Mutex<Option<Arc<Followed>>>,
 }
+
+/// What is done when a client begins to follow the rows that are kept.
+type Followed = dyn Fn() + Send + Sync;
 
 #[derive(Default)]
 struct FeedState {
@@ -70,6 +75,8 @@ pub enum ShownTo {
     Streams,
     /// Those that follow it now, and those that ask later for rows that are kept.
     All,
+    /// Those that ask later for rows that are kept.
+    Later,
 }
 
 /// The rows that wait for a client.
@@ -181,8 +188,11 @@ impl RowFeed {
 
     /// Counts rows that were to be shown, and found no room on their way.
     pub fn leave_out(&self, program: &str, rows: u64, to: ShownTo) {
-        if to == ShownTo::All {
+        if matches!(to, ShownTo::All | ShownTo::Later) {
             lock(&self.0.kept).history.skip(program, rows);
+        }
+        if to == ShownTo::Later {
+            return;
         }
         let state = lock(&self.0.state);
         let clients = state.clients.iter().filter(|c| c.program == program);
@@ -219,12 +229,12 @@ impl RowFeed {
 
     /// Hands out a block of so many rows of a program, a line each. All who get it share it.
     pub fn show(&self, program: &str, block: &Arc<[u8]>, rows: u64, to: ShownTo) {
-        if to == ShownTo::All {
+        if matches!(to, ShownTo::All | ShownTo::Later) {
             let mut kept = lock(&self.0.kept);
             kept.history.add(program, block, rows);
             self.notify(kept);
         }
-        if self.0.streams.load(Ordering::Relaxed) == 0 {
+        if to == ShownTo::Later || self.0.streams.load(Ordering::Relaxed) == 0 {
             return;
         }
         let clients: Vec<_> = {
@@ -246,7 +256,21 @@ impl RowFeed {
     pub(crate) fn follow(&self) -> Option<Follower> {
         let before = self.0.followers.fetch_add(1, Ordering::Relaxed);
         let follower = Follower(self.clone());
+        let followed = lock(&self.0.followed).clone();
+        followed.iter().for_each(|followed| followed());
         (before < STREAMS_MAX).then_some(follower)
+    }
+
+    /// Whether a client follows rows now.
+    pub fn is_followed(&self) -> bool {
+        let clients = [&self.0.followers, &self.0.streams];
+        clients.into_iter().any(|clients| clients.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Does this whenever a client begins to follow the rows that are kept, in place of what was
+    /// done so far: rows may wait until then to be written.
+    pub fn when_followed(&self, followed: impl Fn() + Send + Sync + 'static) {
+        *lock(&self.0.followed) = Some(Arc::new(followed));
     }
 
     /// Which rows are kept.

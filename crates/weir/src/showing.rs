@@ -1,10 +1,12 @@
 //! Rows for those who look at a run over HTTP. The run's thread copies them, another writes them as
-//! JSON: packets wait for neither.
+//! JSON: packets wait for neither. Of files, rows that nobody follows are written once somebody
+//! does, or at the end.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_http::{FeedOutput, Keeping, RowFeed, ShownTo};
 use weir_plan::Column;
@@ -47,10 +49,14 @@ impl ShownForm {
     }
 }
 
+/// Bytes of rows that nobody follows, which wait to be written until somebody does: as JSON, they
+/// are more than the feed keeps.
+const UNWRITTEN_BYTES_MAX: usize = 16 << 20;
+
 /// Hands rows to the thread that writes them for clients.
 pub(crate) struct Showing {
     feed: RowFeed,
-    queue: Queue,
+    shown: Arc<Mutex<ShownRows>>,
     programs: Vec<String>,
 }
 
@@ -68,7 +74,15 @@ impl Showing {
         let (theirs, form) = (feed.clone(), form.clone());
         let make = move || Ok(Box::new(FeedSink::new(theirs, form)) as Box<dyn Sink>);
         let queue = Queue::start(make, when_full, SHOWN_BATCHES_MAX)?;
-        Ok(Showing { feed: feed.clone(), queue, programs: Vec::new() })
+        let shown = Arc::new(Mutex::new(ShownRows::new(queue)));
+        let theirs = Arc::downgrade(&shown);
+        feed.when_followed(move || {
+            if let Some(shown) = theirs.upgrade() {
+                // Where the thread has ended, the run finds out.
+                drop(lock(&shown).write());
+            }
+        });
+        Ok(Showing { feed: feed.clone(), shown, programs: Vec::new() })
     }
 
     /// Rows will be of these outputs.
@@ -78,8 +92,7 @@ impl Showing {
     pub(crate) fn open(&mut self, outputs: &[Output], programs: &[String]) -> io::Result<()> {
         self.feed.expect(programs);
         self.programs = programs.to_vec();
-        // Each output twice: its rows that are kept, and those that are not.
-        self.queue.open(&[outputs, outputs].concat())
+        lock(&self.shown).open(outputs)
     }
 
     /// Shows rows to the clients that have room for them, and keeps them for others.
@@ -89,14 +102,24 @@ impl Showing {
     pub(crate) fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         let (program, n) = (&self.programs[output], rows.len as u64);
         let to = self.feed.shown_to(program, n);
-        let at = match to {
-            ShownTo::Nobody => return Ok(()),
-            ShownTo::All => output,
-            ShownTo::Streams => self.programs.len() + output,
-        };
-        let before = self.queue.refused();
-        let result = self.queue.rows(at, rows);
-        if self.queue.refused() > before {
+        if to == ShownTo::Nobody {
+            return Ok(());
+        }
+        let mut shown = lock(&self.shown);
+        if self.feed.keeping() == Keeping::Latest && !self.feed.is_followed() {
+            let left_out = shown.keep(output, rows);
+            drop(shown);
+            for (output, rows) in left_out {
+                self.feed.leave_out(&self.programs[output], rows, ShownTo::Later);
+            }
+            return Ok(());
+        }
+        shown.write()?;
+        let before = shown.queue.refused();
+        let result = shown.put(output, to, rows);
+        let is_refused = shown.queue.refused() > before;
+        drop(shown);
+        if is_refused {
             self.feed.leave_out(program, n, to);
         }
         result
@@ -104,12 +127,86 @@ impl Showing {
 
     /// Waits until all rows are written. What a thread without processor time does not write is
     /// counted: the run does not fail for those who look at it.
-    pub(crate) fn finish(mut self) {
-        let before = self.queue.refused();
-        if self.queue.finish().is_err() {
-            self.feed.count_lost(self.queue.refused() - before);
+    pub(crate) fn finish(self) {
+        let mut shown = lock(&self.shown);
+        // A thread that has ended is no concern of the end either.
+        drop(shown.write());
+        let before = shown.queue.refused();
+        if shown.queue.finish().is_err() {
+            self.feed.count_lost(shown.queue.refused() - before);
         }
     }
+}
+
+/// Rows on their way to the thread that writes them.
+struct ShownRows {
+    queue: Queue,
+    outputs: usize,
+    /// Rows that nobody follows, with their outputs.
+    unwritten: VecDeque<(usize, Rows)>,
+    bytes: usize,
+    /// Memory of such rows, by output.
+    spare: Vec<Vec<Rows>>,
+}
+
+impl ShownRows {
+    fn new(queue: Queue) -> ShownRows {
+        let (unwritten, spare) = (VecDeque::new(), Vec::new());
+        ShownRows { queue, outputs: 0, unwritten, bytes: 0, spare }
+    }
+
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        self.write()?;
+        self.outputs = outputs.len();
+        self.spare = outputs.iter().map(|_| Vec::new()).collect();
+        // Each output as often as there are kinds of clients.
+        self.queue.open(&[outputs; CLIENTS.len()].concat())
+    }
+
+    /// Keeps rows until somebody follows them; gives the outputs and numbers of those for which
+    /// there is no room any more, the earliest.
+    fn keep(&mut self, output: usize, rows: &Rows) -> Vec<(usize, u64)> {
+        let mut copy = self.spare[output].pop().unwrap_or_else(|| rows.empty());
+        copy.copy_from(rows);
+        self.bytes += bytes(&copy);
+        self.unwritten.push_back((output, copy));
+        let mut left_out = Vec::new();
+        while self.bytes > UNWRITTEN_BYTES_MAX
+            && let Some((output, rows)) = self.unwritten.pop_front()
+        {
+            self.bytes -= bytes(&rows);
+            left_out.push((output, rows.len as u64));
+            self.spare[output].push(rows);
+        }
+        left_out
+    }
+
+    /// Hands on the rows that were kept.
+    fn write(&mut self) -> io::Result<()> {
+        self.bytes = 0;
+        while let Some((output, rows)) = self.unwritten.pop_front() {
+            self.put(output, ShownTo::Later, &rows)?;
+        }
+        Ok(())
+    }
+
+    /// Hands rows to the thread.
+    fn put(&mut self, output: usize, to: ShownTo, rows: &Rows) -> io::Result<()> {
+        let kind = CLIENTS.iter().position(|kind| *kind == to).unwrap_or_default();
+        self.queue.rows(kind * self.outputs + output, rows)
+    }
+}
+
+/// The clients that rows in the queue are for, in the order of its outputs.
+const CLIENTS: [ShownTo; 3] = [ShownTo::All, ShownTo::Streams, ShownTo::Later];
+
+/// About how many bytes of memory rows take.
+fn bytes(rows: &Rows) -> usize {
+    (rows.columns.len() + 3) * rows.len * 8 + rows.arena.len()
+}
+
+fn lock(shown: &Mutex<ShownRows>) -> MutexGuard<'_, ShownRows> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes rows as lines of JSON, and hands them to clients.
@@ -145,7 +242,7 @@ impl FeedSink {
 
 impl Sink for FeedSink {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        let outputs = &outputs[..outputs.len() / 2];
+        let outputs = &outputs[..outputs.len() / CLIENTS.len()];
         self.programs = self.form.programs(outputs);
         self.feed.open(&self.form.described(outputs));
         self.json.open(outputs)
@@ -153,10 +250,7 @@ impl Sink for FeedSink {
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         let n = self.programs.len();
-        let (output, to) = match output < n {
-            true => (output, ShownTo::All),
-            false => (output - n, ShownTo::Streams),
-        };
+        let (output, to) = (output % n, CLIENTS[output / n]);
         self.json.rows(output, rows)?;
         self.json.flush()?;
         let mut lines = self.lines.0.borrow_mut();

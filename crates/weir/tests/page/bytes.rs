@@ -99,6 +99,76 @@ fn packets_of_files_are_found_again() {
     served.end();
 }
 
+/// A token.
+const SECRET: &str = "0123456789abcdef";
+
+/// A run with a page over a pipe, which gets these bytes and stays open while nobody looks; then
+/// this does.
+fn unfollowed(query: &str, bytes: Vec<u8>, packets: u64, look: impl Fn(&Served)) {
+    let folder = crate::common::workplace();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (pipe, file, token) = (path("pipe"), path("numbers.weir"), path("token"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    std::fs::write(&file, query).expect("writes");
+    std::fs::write(&token, SECRET).expect("writes");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&token, mode).expect("is ours");
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let to = pipe.clone();
+    let writer = std::thread::spawn(move || {
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(to).expect("the pipe");
+        pipe.write_all(&bytes).expect("it reads");
+        ended.recv().ok();
+    });
+    let http = ["--http", "0", "--http-token-file", &token];
+    let mut served = Served::start(&[&["run", &file, "-r", &pipe][..], &http].concat());
+    served.page += &format!("#token={SECRET}");
+    while api(&served, "GET", "stats", &Value::Null).1["processed"] != packets {
+        crate::wires::pause();
+    }
+    look(&served);
+    drop(end);
+    writer.join().expect("it ends");
+    served.run.ended();
+}
+
+/// Rows that nobody follows are written once somebody does, also where no more of them come.
+#[test]
+fn rows_that_nobody_followed_are_there_for_who_comes() {
+    let bytes = std::fs::read(mixed()).expect("a capture");
+    unfollowed("packets | project number", bytes, 336, |served| {
+        // They are written in batches, and the first event has those that are there by then.
+        let all = |_: &u32| {
+            let numbers = recent(served, "numbers", 1).into_iter().flat_map(|event| {
+                assert_eq!(event["skipped"], 0);
+                let rows = event["rows"].as_array().expect("a list").clone();
+                rows.into_iter().map(|row| row["number"].as_u64().expect("a number"))
+            });
+            crate::wires::pause();
+            numbers.eq(1..=336)
+        };
+        assert!((0..100).find(all).is_some(), "no rows come");
+    });
+}
+
+/// Only the latest of them wait, and those that do not are counted.
+#[test]
+fn rows_that_nobody_followed_have_a_bound() {
+    const TIMES: u64 = 400;
+    let capture = std::fs::read(mixed()).expect("a capture");
+    let (header, records) = capture.split_at(24);
+    let bytes = [header, &records.repeat(TIMES as usize)].concat();
+    let columns: Vec<String> = (0..20).map(|i| format!("n{i} = number")).collect();
+    let query = format!("packets | project {}", columns.join(", "));
+    unfollowed(&query, bytes, 336 * TIMES, |served| {
+        let first = recent(served, "numbers", 1).swap_remove(0);
+        let skipped = first["skipped"].as_u64().expect("a count");
+        assert!(skipped > 10_000 && skipped < 336 * TIMES - 10_000, "{skipped}");
+        assert_eq!(first["rows"][0]["n7"], skipped + 1, "each is kept or counted");
+    });
+}
+
 /// Browsers follow the rows of a run over a wire, one never reads, and one sends nothing: rows come
 /// to the others all the same, packets are counted to the last, and memory has its bounds.
 #[test]
