@@ -1,6 +1,6 @@
 //! Rows for those who look at a run over HTTP. The run's thread copies them, another writes them as
 //! JSON: packets wait for neither. Of files, rows that nobody follows are written once somebody
-//! does, or at the end.
+//! does.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -125,12 +125,23 @@ impl Showing {
         result
     }
 
-    /// Waits until all rows are written. What a thread without processor time does not write is
-    /// counted: the run does not fail for those who look at it.
-    pub(crate) fn finish(self) {
+    /// Waits until all rows are written that somebody follows. What a thread without processor time
+    /// does not write is counted: the run does not fail for those who look at it. `stays`: clients
+    /// may still come, and then the others are written.
+    pub(crate) fn finish(self, stays: bool) {
         let mut shown = lock(&self.shown);
-        // A thread that has ended is no concern of the end either.
-        drop(shown.write());
+        if stays && !shown.unwritten.is_empty() {
+            drop(shown);
+            let shown = self.shown;
+            self.feed.when_followed(move || {
+                let mut shown = lock(&shown);
+                if !shown.unwritten.is_empty() {
+                    // A thread that has ended is no concern of the end.
+                    drop(shown.write().and_then(|()| shown.queue.finish()));
+                }
+            });
+            return;
+        }
         let before = shown.queue.refused();
         if shown.queue.finish().is_err() {
             self.feed.count_lost(shown.queue.refused() - before);

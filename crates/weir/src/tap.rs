@@ -140,7 +140,7 @@ impl Sink for Tap<'_> {
     fn finish(&mut self) -> io::Result<()> {
         let result = self.to.finish();
         if let Some(showing) = self.showing.take() {
-            showing.finish();
+            showing.finish(self.at_end == AtEnd::Rest);
         }
         match self.at_end {
             AtEnd::Close => self.feed.close(),
