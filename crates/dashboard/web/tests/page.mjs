@@ -126,6 +126,8 @@ async function traffic(one) {
   await view(page, "Traffic", "Services");
   assert.ok(!(await page.evaluate(() => location.href)).includes("token"), "the token left the link");
   await until(page, "received");
+  // Rows may come after the ledger.
+  await page.waitForFunction(() => [...document.querySelectorAll("table")].some((t) => t.caption?.innerText === "Hosts" && t.rows.length > 3));
   const hosts = await rows(page, "Hosts");
   assert.deepEqual(hosts.slice(-2).map((row) => row[0]), ["other", "total"]);
   // Every table adds up to the same total.
