@@ -280,43 +280,46 @@ impl Shorten<'_> {
         // `R2` is the length of the payload of IP from here on, `R4` the same as it is sent.
         w.alu(Alu::Sub, R2, i32::from(at)).mov(R4, R2).be(Size::H, R4);
         get(w, R0, Slot::Proto);
-        for Transport { number, checksum, header_len } in TRANSPORTS {
-            let other = self.w.label("other_transport");
-            self.w.jump_if(Cond::Ne, R0, i32::from(number), other);
-            self.room_for(at + header_len);
-            let w = &mut *self.w;
-            if number == udp::PROTOCOL {
+        let done = self.done;
+        self.by_transport(at, |w, is_udp, checksum| {
+            if is_udp {
                 w.store(Size::H, L3, at + udp::LENGTH as i16, R4);
                 if version.fact == Facts::IPV4 {
                     // RFC 768: there is none.
-                    w.load(Size::H, R1, L3, at + checksum);
-                    w.jump_if(Cond::Eq, R1, 0, self.done);
+                    w.load(Size::H, R1, L3, checksum).jump_if(Cond::Eq, R1, 0, done);
                 }
             }
-            w.store(Size::H, L3, at + checksum, 0);
+            w.store(Size::H, L3, checksum, 0);
             w.jump(sum);
-            w.bind(other);
-        }
-        self.w.jump(self.done);
+        });
+        self.w.jump(done);
         self.w.bind(sum);
         // Whichever protocol it is, the verifier follows the sum once.
         self.w.forget(R0, R2).alu(Alu::And, R0, 0xff);
         self.sum(version);
         self.w.alu(Alu::Xor, R4, 0xffff);
-        for Transport { number, checksum, header_len } in TRANSPORTS {
-            let other = self.w.label("other_transport");
-            self.w.jump_if(Cond::Ne, R0, i32::from(number), other);
-            self.room_for(at + header_len);
-            let w = &mut *self.w;
-            if number == udp::PROTOCOL {
+        self.by_transport(at, |w, is_udp, checksum| {
+            if is_udp {
                 // RFC 768: a checksum of zero is sent as all ones.
                 let sent = w.label("sent");
                 w.jump_if(Cond::Ne, R4, 0, sent).mov(R4, 0xffff);
                 w.bind(sent);
             }
-            w.store(Size::H, L3, at + checksum, R4);
-            w.jump(self.done);
-            w.bind(other);
+            w.store(Size::H, L3, checksum, R4);
+            w.jump(done);
+        });
+    }
+
+    /// Does this for the transport protocol in `R0`, whose header starts `at` bytes into the packet
+    /// and can be read: given are whether it is UDP, and where its checksum is. Goes on after this
+    /// code with other protocols. Uses `R1`.
+    fn by_transport(&mut self, at: i16, then: impl Fn(&mut Writer, bool, i16)) {
+        for Transport { number, checksum, header_len } in TRANSPORTS {
+            let other = self.w.label("other_transport");
+            self.w.jump_if(Cond::Ne, R0, i32::from(number), other);
+            self.room_for(at + header_len);
+            then(self.w, number == udp::PROTOCOL, at + checksum);
+            self.w.bind(other);
         }
     }
 
