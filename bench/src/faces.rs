@@ -5,7 +5,7 @@ use crate::arguments::{OUT, Rounds, preset};
 use crate::process;
 use crate::stats::{Spread, median};
 use crate::sys;
-use crate::timing::{Whole, time_child};
+use crate::timing::{Stopwatch, Whole, time_child};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
@@ -168,6 +168,7 @@ impl Lookers {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let all = Looking::default();
         let (result, whole) = time_child(|| {
+            let watch = Stopwatch::start();
             let mut child = command.spawn().context("build it first: weir")?;
             let errors = child.stderr.take().context("its standard error")?;
             let mut lines = BufReader::new(errors).lines();
@@ -179,14 +180,16 @@ impl Lookers {
                 // It would wait for a full pipe.
                 let rest = scope.spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
                 let status = child.wait().context("waiting for weir");
+                // Those who look may take longer to see that.
+                let wall = watch.read().wall;
                 all.ended.store(true, Ordering::Relaxed);
                 let rest = rest.join().unwrap_or_default().join("\n");
                 let status = status?;
                 ensure!(status.success(), "weir failed ({status}): {rest}");
-                Ok(())
+                Ok(wall)
             })
         })?;
-        result?;
+        let whole = Whole { wall: result?, ..whole };
         let bytes = all.bytes.load(Ordering::Relaxed);
         ensure!(!all.refused.load(Ordering::Relaxed), "{}: refused", self.name());
         let looks = !matches!(self, Lookers::Nobody | Lookers::Absent);
