@@ -74,7 +74,10 @@ pub(crate) fn run(options: &ForwardOptions) -> Result<String> {
     for function in or_all(&options.function) {
         let mut ways =
             if options.by.is_empty() { Forwarder::ALL.to_vec() } else { options.by.clone() };
-        if function.takes_nft() && ways.contains(&Forwarder::Kernel) && !function::has_nft() {
+        if function.takes_nft()
+            && ways.contains(&Forwarder::Kernel)
+            && !crate::process::is_installed("nft")
+        {
             left_out.push(format!("{}: nft is not installed", function.of_the_kernel()));
             ways.retain(|&way| way != Forwarder::Kernel);
         }

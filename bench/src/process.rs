@@ -103,6 +103,11 @@ impl Drop for Companion {
     }
 }
 
+/// Whether there is a program of this name, which can say its version.
+pub(crate) fn is_installed(name: &str) -> bool {
+    Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
 /// Runs ip(8), of iproute2, with these words.
 pub(crate) fn ip(words: &str) -> Result<()> {
     run("ip, of iproute2,", Command::new("ip").args(words.split_whitespace()))?;

@@ -179,11 +179,6 @@ fn balancer_rules() -> String {
     )
 }
 
-/// Whether nft(8) is there.
-pub(super) fn has_nft() -> bool {
-    process::run("nft", Command::new("nft").arg("--version")).is_ok()
-}
-
 /// Gives rules to the kernel.
 fn nft(rules: &str) -> Result<()> {
     let mut command = Command::new("nft");

@@ -7,7 +7,6 @@ use crate::stats::Spread;
 use crate::work::compile;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write as _;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use weir_offload::{FrameCount, Hook};
@@ -109,7 +108,7 @@ impl ByHand {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kernel");
         // Headers of the kernel for this machine: those of the target `bpf` lack some.
         let machine = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
-        let Some(clang) = CLANG.into_iter().find(|name| is_there(name)) else {
+        let Some(clang) = CLANG.into_iter().find(|name| process::is_installed(name)) else {
             bail!("the program in C takes clang and libbpf: apt-get install clang libbpf-dev")
         };
         let by_hand = ByHand { folder };
@@ -139,14 +138,6 @@ impl ByHand {
         ensure!(returned == DROPPED, "it returned {returned}");
         ensure!(packets == u64::from(repeat), "it counted {packets} of {repeat} frames");
         Ok(number(&line, "ns")? as f64)
-    }
-}
-
-/// Whether there is a program of this name.
-fn is_there(name: &str) -> bool {
-    match Command::new(name).arg("--version").output() {
-        Err(e) => e.kind() != io::ErrorKind::NotFound,
-        Ok(_) => true,
     }
 }
 

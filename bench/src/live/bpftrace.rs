@@ -19,7 +19,7 @@ tracepoint:net:netif_receive_skb /str(args->name) == "RECEIVER"/ {
 }
 "#;
 
-/// How often it is told to end, and milliseconds between.
+/// bpftrace gets so many signals to end, with so many milliseconds in between, before it is killed.
 const END_TRIES: u32 = 50;
 const END_MS: u32 = 100;
 

@@ -13,7 +13,7 @@
 use super::bpftrace;
 use super::netlink::Counts;
 use super::wire::{Napi, RECEIVER, Wire, pause, threads};
-use crate::process::{beside, this_program};
+use crate::process::{beside, is_installed, this_program};
 use crate::stats::Spread;
 use anyhow::{Context, Result, ensure};
 use regex::Regex;
@@ -110,7 +110,7 @@ const fn application(
     OffloadCase { name, query: Asked::Library(query), bytes, flows, captures, aim: 1.0 / 1.4 }
 }
 
-/// What stands in place of a capture for [`bpftrace`].
+/// In place of a way to capture, this names [`bpftrace`].
 const BPFTRACE: &str = "bpftrace";
 
 const XDP: [&str; 2] = ["xdp", "xdp"];
@@ -167,7 +167,7 @@ pub(crate) fn run(options: &OffloadOptions) -> Result<String> {
     let wanted = |case: &&OffloadCase| options.only.as_ref().is_none_or(|o| o.is_match(case.name));
     let cases: Vec<&OffloadCase> = CASES.iter().filter(wanted).collect();
     ensure!(!cases.is_empty(), "no case is left to run");
-    let there = is_there(BPFTRACE);
+    let there = is_installed(BPFTRACE);
     let (cases, without): (Vec<_>, Vec<_>) =
         cases.into_iter().partition(|case| there || !case.captures.contains(&BPFTRACE));
     for case in without {
@@ -363,12 +363,6 @@ impl OffloadRun<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(command)
     }
-}
-
-/// Whether a program is installed.
-fn is_there(program: &str) -> bool {
-    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).status();
-    asked.is_ok_and(|status| status.success())
 }
 
 /// Nanoseconds that all threads of a process took.

@@ -62,8 +62,8 @@ impl Wire {
         Ok(Wire { netlink, cpu, fifo })
     }
 
-    /// Makes a second wire, at whose far end nobody listens. What it costs to get a frame there is
-    /// part of the work of whoever sends it.
+    /// Makes a second wire. Nobody listens at its far end, so the cost of getting a frame there is
+    /// counted for whoever sends it.
     pub(super) fn make_onward(&self) -> Result<()> {
         self.netlink.veth(ONWARD, ONWARD_END, QUEUES).context("making a second wire")?;
         host::receive_offload(ONWARD_END).context("switching receive offload on")

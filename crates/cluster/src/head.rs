@@ -23,7 +23,7 @@ pub struct ProbeHead {
     /// packets out of a log: then nothing is unseen between them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
-    /// What is known of the clock that stamps packets, where they are captured now.
+    /// The clock that stamps packets; `None` where they come from a file or another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ProbeClock>,
 }

@@ -116,7 +116,7 @@ impl Arrival {
     }
 }
 
-/// What time it is, as messages come.
+/// The time at which a message arrives.
 #[expect(clippy::disallowed_methods, reason = "rows do not depend on when messages come")]
 pub(crate) fn now() -> Instant {
     Instant::now()

@@ -36,7 +36,7 @@ pub(crate) struct WindowDelay {
     pub(crate) first: u128,
 }
 
-/// What live probes report.
+/// The reports of all live probes.
 #[derive(Default)]
 pub(crate) struct CloseReports {
     probes: BTreeMap<u128, VecDeque<CloseReport>>,
@@ -84,9 +84,9 @@ impl CloseReports {
             let (first, came) = others
                 .filter_map(|(other, reports)| {
                     let at = reports.partition_point(|other| other.closed < report.closed);
-                    // What was reported before the reports that are kept is not known.
-                    let at = at.checked_sub(1)? + 1;
-                    Some((*other, reports.get(at)?.came))
+                    // An earlier one may be forgotten, so the first that is kept says nothing.
+                    let first = reports.get(at).filter(|_| at > 0)?;
+                    Some((*other, first.came))
                 })
                 .min_by_key(|(_, came)| *came)?;
             delays.push(WindowDelay { delay: report.came.saturating_duration_since(came), first });
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(delay(&reports, 1), before);
     }
 
-    /// What waited in a topic comes at once, whichever clock stamped it.
+    /// Reports that waited in a topic come all at once, whichever clock stamped them.
     #[test]
     fn reports_that_had_waited_say_nothing() {
         let begin = start();

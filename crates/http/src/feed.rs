@@ -31,7 +31,7 @@ struct SharedFeed {
     followed: Mutex<Option<Arc<Followed>>>,
 }
 
-/// What is done when a client begins to follow the rows that are kept.
+/// The function that is called when a client begins to follow the rows that are kept.
 type Followed = dyn Fn() + Send + Sync;
 
 #[derive(Default)]

@@ -183,19 +183,24 @@ impl ShownRows {
         self.unwritten.push_back((output, copy));
         let mut left_out = Vec::new();
         while self.bytes > UNWRITTEN_BYTES_MAX
-            && let Some((output, rows)) = self.unwritten.pop_front()
+            && let Some((output, rows)) = self.take_first()
         {
-            self.bytes -= bytes(&rows);
             left_out.push((output, rows.len as u64));
             self.spare[output].push(rows);
         }
         left_out
     }
 
+    /// Takes the earliest rows that were kept, with their output.
+    fn take_first(&mut self) -> Option<(usize, Rows)> {
+        let first = self.unwritten.pop_front()?;
+        self.bytes -= bytes(&first.1);
+        Some(first)
+    }
+
     /// Hands on the rows that were kept.
     fn write(&mut self) -> io::Result<()> {
-        self.bytes = 0;
-        while let Some((output, rows)) = self.unwritten.pop_front() {
+        while let Some((output, rows)) = self.take_first() {
             self.put(output, ShownTo::Later, &rows)?;
         }
         Ok(())

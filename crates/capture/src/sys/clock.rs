@@ -1,7 +1,7 @@
-//! What the kernel knows about the system's clock.
+//! The error bound of the system's clock, as the kernel keeps it.
 //!
-//! What makes it sound: adjtimex(2) takes a `struct timex`, which lives on the stack for the length
-//! of the call; with no mode it changes nothing.
+//! The call is sound because adjtimex(2) reads and writes a `struct timex`, which lives on the
+//! stack for the length of the call. With no mode set, it changes nothing in the kernel.
 
 use std::time::Duration;
 

@@ -91,6 +91,9 @@ fn another(interface: &str, place: &'static str, id: u32) -> XdpError {
     XdpError::Occupied { interface: interface.to_owned(), place, id, name }
 }
 
+/// The step that drivers without XDP refuse.
+const INTO_THE_DRIVER: &str = "putting the XDP program into the driver";
+
 /// One interface to be opened.
 struct Opening<'a> {
     known: &'a Interfaces,
@@ -200,16 +203,15 @@ impl Opening<'_> {
         let LinkInfo { name, index, .. } = self.interface;
         let put = |attach| Link::xdp(&redirect.program, *index, attach);
         let failed = |what, e| Err(refused(name, None, what, Refused::Attach(e)));
-        if let (Some(why), Some(Attach::Native | Attach::Card)) =
-            (&only_generic, self.options.attach)
-        {
-            return Err(XdpError::Outputs(why.clone()).on(name));
-        }
-        if self.options.attach == Some(Attach::Card) {
-            return match put(Attach::Card) {
-                Ok(link) => Ok((link, Attach::Card, None)),
-                Err(e) => failed("putting the XDP program on the card", e),
+        if let Some(place @ (Attach::Native | Attach::Card)) = self.options.attach {
+            if let Some(why) = only_generic {
+                return Err(XdpError::Outputs(why).on(name));
+            }
+            let doing = match place {
+                Attach::Card => "putting the XDP program on the card",
+                _ => INTO_THE_DRIVER,
             };
+            return put(place).map(|link| (link, place, None)).or_else(|e| failed(doing, e));
         }
         let mut not_native = Some(WhyNot::Unwanted);
         if let (Some(why), None) = (only_generic, self.options.attach) {
@@ -217,9 +219,7 @@ impl Opening<'_> {
         } else if self.options.attach != Some(Attach::Generic) {
             match put(Attach::Native) {
                 Ok(link) => return Ok((link, Attach::Native, None)),
-                Err(e) if final_word(&e) || self.options.attach.is_some() => {
-                    return failed("putting the XDP program into the driver", e);
-                }
+                Err(e) if final_word(&e) => return failed(INTO_THE_DRIVER, e),
                 Err(e) => not_native = Some(WhyNot::Refused(e.to_string())),
             }
         }

@@ -53,7 +53,7 @@ pub(super) struct Seen {
     pub(super) passed: u64,
 }
 
-/// What fails where no program can be on the card.
+/// The step that the kernel refuses where a card runs no programs.
 const LOADING_ON_CARD: &str = "loading the XDP program onto the card";
 
 impl Redirect {
