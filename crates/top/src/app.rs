@@ -1,19 +1,24 @@
 //! What the screen is showing, and what keys change of that.
 
-use crate::filter::both;
-use crate::input::{Input, Typed};
+use crate::filter::{both, check};
+use crate::input::{Input, Typed, Typing};
 use crate::key::RowKey;
+use crate::library::{Picked, QueryList, RowColumns};
 use crate::limits::HISTORY_MAX;
 use crate::look::Look;
 use crate::model::Model;
-use crate::packets::{FoundPackets, ListKey, PacketList};
+use crate::packets::{FoundPackets, ListKey, PacketList, PacketsWanted};
+use crate::queried::{LibraryQuery, QueryRow};
 use crate::query::{Pace, Setup};
-use crate::snapshot::{RowOrder, Snapshot};
+use crate::snapshot::{QueryOrder, Row, RowOrder, Snapshot};
 use crate::table::{Column, Data, Table};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::sync::Arc;
+
+mod tables;
 
 /// What the screen has in front of the tables.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Mode {
     /// Nothing.
     Tables,
@@ -21,6 +26,12 @@ pub(crate) enum Mode {
     Help,
     /// The box for a filter.
     Filter(Input),
+    /// The box for keys.
+    Keys(Input),
+    /// The queries of the library.
+    Library(QueryList),
+    /// All columns of a row of a query.
+    Columns(RowColumns),
     /// The packets of a row.
     Packets(PacketList),
 }
@@ -32,11 +43,11 @@ pub(crate) enum Wish {
     Nothing,
     /// To count by the table and filter that are chosen now.
     Change,
-    /// To look for the packets of [`App::sought`].
+    /// To look for the packets of [`App::wanted`].
     LookForPackets,
     /// To look for packets no more.
     LookNoMore,
-    /// To write the packets of [`App::sought`] into a file.
+    /// To write the packets of [`App::wanted`] into a file.
     SavePackets,
     /// To end.
     Quit,
@@ -52,6 +63,12 @@ pub(crate) struct App {
     pub(crate) table: Table,
     pub(crate) column: Column,
     pub(crate) descending: bool,
+    /// The queries that can be run.
+    pub(crate) library: Vec<LibraryQuery>,
+    /// The number of the output whose rows are shown, of those of the query.
+    output: usize,
+    /// The place of the column by which these are sorted; `None`: the latest first.
+    pub(crate) query_column: Option<usize>,
     pub(crate) filter: String,
     /// Filters before this one.
     earlier: Vec<String>,
@@ -81,6 +98,9 @@ impl App {
             table,
             column,
             descending: true,
+            library: Vec::new(),
+            output: 0,
+            query_column: None,
             filter: setup.filter.clone(),
             earlier: Vec::new(),
             chosen: None,
@@ -103,17 +123,24 @@ impl App {
         if self.paused {
             return;
         }
-        let order = match self.chosen {
-            Some(_) => RowOrder::Kept(self.kept.clone()),
-            None => RowOrder::By(self.column, self.descending),
+        let order = match (&self.chosen, self.table) {
+            (Some(_), _) => RowOrder::Kept(self.kept.clone()),
+            (None, Table::Query) => RowOrder::OfQuery(QueryOrder {
+                output: self.output,
+                column: self.query_column,
+                descending: self.descending,
+            }),
+            (None, _) => RowOrder::By(self.column, self.descending),
         };
         self.shown = Snapshot::of(model, self.table, &order);
     }
 
     /// Takes a text that was pasted.
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Mode::Filter(input) = &mut self.mode {
-            input.paste(text);
+        match &mut self.mode {
+            Mode::Filter(input) | Mode::Keys(input) => input.paste(text),
+            Mode::Library(list) => list.type_text(text),
+            _ => {}
         }
     }
 
@@ -133,16 +160,29 @@ impl App {
             }
             Mode::Filter(input) => match input.key(key) {
                 Typed::Edited => Wish::Nothing,
-                Typed::Cancelled => {
-                    self.mode = Mode::Tables;
-                    Wish::Nothing
-                }
+                Typed::Cancelled => self.back_to_tables(),
                 Typed::Done(text) => {
                     self.mode = Mode::Tables;
                     self.apply(text)
                 }
             },
-            Mode::Packets(_) if control => Wish::Nothing,
+            Mode::Keys(input) => match input.key(key) {
+                Typed::Edited => Wish::Nothing,
+                Typed::Cancelled => self.back_to_tables(),
+                Typed::Done(text) => self.count_by(text),
+            },
+            Mode::Library(list) => match list.key(key, &self.library) {
+                Picked::Stays => Wish::Nothing,
+                Picked::Cancelled => self.back_to_tables(),
+                Picked::Query(query) => self.run_query(query),
+            },
+            Mode::Columns(_) | Mode::Packets(_) if control => Wish::Nothing,
+            Mode::Columns(row) => match key.code {
+                KeyCode::Char('q') => Wish::Quit,
+                KeyCode::Char('p') => self.look_for_packets(model),
+                code if row.key(code) => Wish::Nothing,
+                _ => self.back_to_tables(),
+            },
             Mode::Packets(list) => match list.key(key.code) {
                 ListKey::Stays => Wish::Nothing,
                 ListKey::Saves => Wish::SavePackets,
@@ -157,17 +197,27 @@ impl App {
         }
     }
 
+    fn back_to_tables(&mut self) -> Wish {
+        self.mode = Mode::Tables;
+        Wish::Nothing
+    }
+
     fn table_key(&mut self, code: KeyCode, model: &Model) -> Wish {
         match code {
             KeyCode::Char('q') => return Wish::Quit,
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = Mode::Help,
-            KeyCode::Char('/') => self.mode = Mode::Filter(Input::new(&self.filter)),
+            KeyCode::Char('/') => {
+                self.mode = Mode::Filter(Input::new(&self.filter, Typing::Condition))
+            }
+            KeyCode::Char('b') => self.type_keys(),
+            KeyCode::Char('l') => self.mode = Mode::Library(QueryList::default()),
+            KeyCode::Char('o') => self.next_output(model),
             KeyCode::Char(' ') => self.pause(model),
-            KeyCode::Char(c @ '1'..='6') => {
+            KeyCode::Char(c @ '1'..='8') => {
                 return self.show(Table::ALL[c as usize - '1' as usize], model);
             }
-            KeyCode::Tab => return self.show(self.table.next(false), model),
-            KeyCode::BackTab => return self.show(self.table.next(true), model),
+            KeyCode::Tab => return self.show(self.next_table(false), model),
+            KeyCode::BackTab => return self.show(self.next_table(true), model),
             KeyCode::Down | KeyCode::Char('j') => self.choose(1),
             KeyCode::Up | KeyCode::Char('k') => self.choose(-1),
             KeyCode::PageDown => self.choose(10),
@@ -182,7 +232,7 @@ impl App {
                 self.release(model);
             }
             KeyCode::Char('g') => self.look.glyphs = self.look.glyphs.next(),
-            KeyCode::Enter => return self.filter_by_row(model),
+            KeyCode::Enter => return self.open_row(model),
             KeyCode::Char('p') => return self.look_for_packets(model),
             KeyCode::Backspace => return self.back(),
             _ => {}
@@ -193,24 +243,6 @@ impl App {
     fn pause(&mut self, model: &Model) {
         self.paused = !self.paused;
         self.refresh(model);
-    }
-
-    /// Shows another table, of which rows may have to be counted first.
-    fn show(&mut self, table: Table, model: &Model) -> Wish {
-        if table == self.table {
-            return Wish::Nothing;
-        }
-        self.table = table;
-        if !table.columns().contains(&self.column) {
-            self.column = table.columns()[0];
-        }
-        (self.chosen, self.offset, self.paused) = (None, 0, false);
-        self.refresh(model);
-        if self.setup.data.contains(&table.data()) {
-            return Wish::Nothing;
-        }
-        self.setup.data = vec![table.data()];
-        self.change()
     }
 
     /// Chooses a row so many further down; the first one if none was chosen.
@@ -237,17 +269,12 @@ impl App {
         self.refresh(model);
     }
 
-    fn sort(&mut self, by: isize, model: &Model) {
-        let columns = self.table.columns();
-        let at = columns.iter().position(|column| *column == self.column).unwrap_or(0);
-        let n = columns.len();
-        self.column = columns[at.saturating_add_signed(by + n as isize) % n];
-        self.descending = true;
-        self.release(model);
-    }
-
-    /// Asks for the packets of the chosen row only.
-    fn filter_by_row(&mut self, model: &Model) -> Wish {
+    /// Asks for the packets of the chosen row only; of a row of a query, shows all its columns.
+    fn open_row(&mut self, model: &Model) -> Wish {
+        if let Some(row) = self.chosen_row().and_then(|row| row.of_query.as_ref()) {
+            self.mode = Mode::Columns(RowColumns::of(&self.shown.output, row));
+            return Wish::Nothing;
+        }
         match self.chosen_packets(model) {
             Some((_, filter)) => self.apply(filter),
             None => Wish::Nothing,
@@ -256,23 +283,39 @@ impl App {
 
     /// Asks to see the packets of the chosen row.
     fn look_for_packets(&mut self, model: &Model) -> Wish {
-        let Some((title, condition)) = self.chosen_packets(model) else {
+        let of_query = self.chosen_row().and_then(|row| {
+            let wanted = |of: &Arc<QueryRow>| PacketsWanted::Row {
+                output: self.shown.output.at,
+                row: Arc::clone(of),
+            };
+            Some((row.label.clone(), wanted(row.of_query.as_ref()?)))
+        });
+        let by_condition = || {
+            let (title, condition) = self.chosen_packets(model)?;
+            Some((title, PacketsWanted::Condition(condition)))
+        };
+        let Some((title, wanted)) = of_query.or_else(by_condition) else {
             if self.chosen.is_none() {
                 self.message = Some("choose a row by Up and Down first".to_owned());
             }
             return Wish::Nothing;
         };
-        self.mode = Mode::Packets(PacketList::new(title, condition));
+        self.mode = Mode::Packets(PacketList::new(title, wanted));
         Wish::LookForPackets
+    }
+
+    fn chosen_row(&self) -> Option<&Row> {
+        let key = self.chosen.as_ref()?;
+        self.shown.rows.iter().find(|row| row.key == *key)
     }
 
     /// What the chosen row is called, and the condition that its packets meet.
     fn chosen_packets(&mut self, model: &Model) -> Option<(String, String)> {
-        let key = self.chosen.as_ref()?;
-        let row = self.shown.rows.iter().find(|row| row.key == *key)?;
-        let condition = both(&self.filter, &self.shown.filter(model, row));
-        match crate::check(&condition) {
-            Ok(()) => Some((row.label.clone(), condition)),
+        let row = self.chosen_row()?;
+        let label = row.label.clone();
+        let condition = both(&self.filter, &self.shown.filter(model, row, &self.setup.keys));
+        match check(&condition) {
+            Ok(()) => Some((label, condition)),
             Err(fault) => {
                 self.message = Some(fault.message);
                 None
@@ -280,10 +323,10 @@ impl App {
         }
     }
 
-    /// The condition of the packets that are looked for.
-    pub(crate) fn sought(&self) -> Option<&str> {
+    /// The packets that are looked for.
+    pub(crate) fn wanted(&self) -> Option<&PacketsWanted> {
         match &self.mode {
-            Mode::Packets(list) => Some(&list.condition),
+            Mode::Packets(list) => Some(&list.wanted),
             _ => None,
         }
     }
@@ -356,8 +399,9 @@ impl Setup {
     /// What a screen begins with.
     pub fn first(pace: Pace, workers: usize) -> Setup {
         // Of files everything is counted in one go; of a wire, which may be fast, what is shown.
-        let data = if pace == Pace::Whole { Data::ALL.to_vec() } else { vec![Data::Hosts] };
-        Setup { data, filter: String::new(), pace, workers, filters: 0, changes: 0 }
+        let data = if pace == Pace::Whole { Data::FIXED.to_vec() } else { vec![Data::Hosts] };
+        let (keys, query, filter) = (String::new(), None, String::new());
+        Setup { data, keys, query, filter, pace, workers, filters: 0, changes: 0 }
     }
 }
 

@@ -1,18 +1,18 @@
-//! Conditions that people type: whether they are sound, and how they go on.
+//! What people type: whether conditions they are sound, and how they go on.
 
 use crate::limits::FILTER_MAX;
 use std::sync::LazyLock;
 use weir_lang::{Diagnostic, Query, compile};
 use weir_packet::fields::FIELDS;
-use weir_plan::{Program, Stage};
+use weir_plan::Stage;
 
 /// What stands before a condition.
 const BEFORE: &str = "packets\n| where ";
 
-/// What is wrong with a condition.
+/// What is wrong with a condition, or with keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The characters that it is about, counted from the first of the condition.
+    /// The characters that it is about, counted from the first of the text.
     pub from: usize,
     /// The one after the last of them.
     pub to: usize,
@@ -22,56 +22,82 @@ pub struct Fault {
     pub help: Option<String>,
 }
 
+impl Fault {
+    /// About all of a text.
+    pub(crate) fn of_all(text: &str, message: String) -> Fault {
+        Fault { from: 0, to: text.chars().count(), message, help: None }
+    }
+}
+
 /// Checks a condition; an empty one is none.
 ///
 /// # Errors
 /// The first mistake.
 pub fn check(condition: &str) -> Result<(), Fault> {
-    let whole = |message: String| {
-        Err(Fault { from: 0, to: condition.chars().count(), message, help: None })
-    };
+    let whole = |message: String| Err(Fault::of_all(condition, message));
     if condition.trim().is_empty() {
         return Ok(());
     }
     if condition.len() > FILTER_MAX {
         return whole(format!("a filter is at most {FILTER_MAX} bytes long"));
     }
-    let text = format!("{BEFORE}{condition}\n");
-    match compile(&Query { name: "filter", text: &text }, &weir_lang::Options::default()) {
-        Err(diagnostics) => {
-            let first = diagnostics.iter().find(|d| d.is_error());
-            first.map_or_else(
-                || whole("this is no condition".to_owned()),
-                |d| Err(fault(d, condition)),
-            )
-        }
-        Ok(compiled) if after_conditions(&compiled.program) == nothing_after() => Ok(()),
-        Ok(_) => whole("a filter is one condition, without further stages".to_owned()),
+    match after_conditions(&stages(BEFORE, condition)?) == nothing_after() {
+        true => Ok(()),
+        false => whole("a filter is one condition, without further stages".to_owned()),
     }
 }
 
-/// The stages of a program of one pipeline but for its conditions.
-fn after_conditions(program: &Program) -> Option<Vec<&Stage>> {
-    let [one] = &program.pipelines[..] else { return None };
-    Some(one.stages.iter().filter(|stage| !matches!(stage, Stage::Where(_))).collect())
+/// The stages of a condition on packets; an empty one has none.
+///
+/// # Errors
+/// The first mistake.
+pub(crate) fn condition_stages(condition: &str) -> Result<Vec<Stage>, Fault> {
+    check(condition)?;
+    if condition.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut stages = stages(BEFORE, condition)?;
+    stages.retain(|stage| matches!(stage, Stage::Where(_)));
+    Ok(stages)
 }
 
-/// The stages that a program has that is no more than a condition: packets are shown by columns
+/// The stages of a query that begins so, and goes on as somebody typed; none if these are several
+/// pipelines.
+///
+/// # Errors
+/// The first mistake, by its place in what was typed.
+pub(crate) fn stages(before: &str, typed: &str) -> Result<Vec<Stage>, Fault> {
+    let text = format!("{before}{typed}\n");
+    match compile(&Query { name: "typed", text: &text }, &weir_lang::Options::default()) {
+        Err(diagnostics) => match diagnostics.iter().find(|d| d.is_error()) {
+            Some(first) => Err(fault(first, before, typed)),
+            None => Err(Fault::of_all(typed, "this can't be read".to_owned())),
+        },
+        Ok(compiled) => Ok(match <[_; 1]>::try_from(compiled.program.pipelines) {
+            Ok([only]) => only.stages,
+            Err(_) => Vec::new(),
+        }),
+    }
+}
+
+/// Stages but for the conditions among them; `None` if there are none at all.
+fn after_conditions(stages: &[Stage]) -> Option<Vec<&Stage>> {
+    let rest = stages.iter().filter(|stage| !matches!(stage, Stage::Where(_)));
+    (!stages.is_empty()).then(|| rest.collect())
+}
+
+/// The stages that a query has that is no more than a condition: packets are shown by columns
 /// that it does not name.
 fn nothing_after() -> Option<Vec<&'static Stage>> {
-    static PLAIN: LazyLock<Option<Program>> = LazyLock::new(|| {
-        let text = format!("{BEFORE}ip\n");
-        let query = Query { name: "filter", text: &text };
-        compile(&query, &weir_lang::Options::default()).ok().map(|compiled| compiled.program)
-    });
-    PLAIN.as_ref().and_then(after_conditions)
+    static PLAIN: LazyLock<Vec<Stage>> = LazyLock::new(|| stages(BEFORE, "ip").unwrap_or_default());
+    after_conditions(&PLAIN)
 }
 
-/// A diagnostic, by its place in the condition.
-fn fault(diagnostic: &Diagnostic, condition: &str) -> Fault {
+/// A diagnostic, by its place in what was typed.
+fn fault(diagnostic: &Diagnostic, before: &str, typed: &str) -> Fault {
     let at = |byte: usize| {
-        let byte = byte.saturating_sub(BEFORE.len()).min(condition.len());
-        condition.char_indices().take_while(|(i, _)| *i < byte).count()
+        let byte = byte.saturating_sub(before.len()).min(typed.len());
+        typed.char_indices().take_while(|(i, _)| *i < byte).count()
     };
     let (from, to) = (at(diagnostic.span.start), at(diagnostic.span.end));
     let help = diagnostic.help.clone();

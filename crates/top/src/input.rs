@@ -1,7 +1,8 @@
-//! The box in which people type a filter.
+//! The box in which people type a filter, or keys.
 
 use crate::filter::{self, Fault};
 use crate::limits::FILTER_MAX;
+use crate::typed_keys;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// A text that is being typed, the cursor in it, and what is wrong with it.
@@ -12,6 +13,25 @@ pub(crate) struct Input {
     cursor: usize,
     fault: Option<Fault>,
     completion: Option<Completion>,
+    typing: Typing,
+}
+
+/// What is typed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Typing {
+    /// A condition on packets.
+    Condition,
+    /// Keys to count them by.
+    Keys,
+}
+
+impl Typing {
+    fn check(self, text: &str) -> Result<(), Fault> {
+        match self {
+            Typing::Condition => filter::check(text),
+            Typing::Keys => typed_keys::check(text),
+        }
+    }
 }
 
 /// Words that the one before the cursor may become, tried one after the other.
@@ -27,17 +47,17 @@ struct Completion {
 pub(crate) enum Typed {
     /// The text may have changed.
     Edited,
-    /// The text is a sound filter, and to be applied.
+    /// The text is sound, and to be applied.
     Done(String),
-    /// The filter stays what it was.
+    /// All stays as it was.
     Cancelled,
 }
 
 impl Input {
     /// Begins with a text.
-    pub(crate) fn new(text: &str) -> Input {
+    pub(crate) fn new(text: &str, typing: Typing) -> Input {
         let text: Vec<char> = text.chars().collect();
-        let mut input = Input { cursor: text.len(), text, fault: None, completion: None };
+        let mut input = Input { cursor: text.len(), text, fault: None, completion: None, typing };
         input.check();
         input
     }
@@ -163,7 +183,7 @@ impl Input {
     }
 
     fn check(&mut self) {
-        self.fault = filter::check(&self.text()).err();
+        self.fault = self.typing.check(&self.text()).err();
     }
 }
 
@@ -181,7 +201,7 @@ mod tests {
     }
 
     fn typed(text: &str) -> Input {
-        let mut input = Input::new("");
+        let mut input = Input::new("", Typing::Condition);
         text.chars().for_each(|c| drop(press(&mut input, KeyCode::Char(c))));
         input
     }
@@ -247,7 +267,7 @@ mod tests {
         fn any_keys_leave_the_cursor_in_the_text(
             keys in prop::collection::vec((0_u8..16, any::<char>(), any::<bool>()), 0..40),
         ) {
-            let mut input = Input::new("tcp and ");
+            let mut input = Input::new("tcp and ", Typing::Condition);
             for (code, c, is_control) in keys {
                 let code = match code {
                     0 => KeyCode::Tab,

@@ -17,6 +17,8 @@ pub enum Part {
     Ip(IpAddr),
     /// A text, cleaned.
     Text(String),
+    /// A value of another type, as the query language writes it.
+    Literal(String),
 }
 
 /// The values that a row is about, in the order of the keys of its query.
@@ -30,7 +32,8 @@ impl Part {
             Value::Ip(bits) => Part::Ip(Ipv6Addr::from(*bits).to_canonical()),
             Value::Absent => Part::Absent,
             Value::Str(text) => Part::Text(clean(text)),
-            other => Part::Text(clean(&other.to_string())),
+            Value::Time(_) => Part::Literal(format!("@{value}")),
+            other => Part::Literal(clean(&other.to_string())),
         }
     }
 
@@ -44,12 +47,12 @@ impl Part {
             Part::Absent => "-".to_owned(),
             Part::Int(n) => n.to_string(),
             Part::Ip(address) => address.to_string(),
-            Part::Text(text) => text.clone(),
+            Part::Text(text) | Part::Literal(text) => text.clone(),
         }
     }
 
     /// The condition that an expression has this value.
-    fn condition(&self, expression: &str) -> String {
+    pub(crate) fn condition(&self, expression: &str) -> String {
         match self {
             Part::Absent => format!("not exists({expression})"),
             Part::Text(text) => {
@@ -101,7 +104,7 @@ pub(crate) fn label(data: Data, key: &RowKey) -> String {
             None => format!("frame type 0x{number:04x}"),
         },
         (Data::Protocols, _) => "no frame type".to_owned(),
-        (_, parts) => parts.iter().map(Part::shown).collect::<Vec<_>>().join(" "),
+        (_, parts) => parts.iter().map(Part::shown).collect::<Vec<_>>().join("  "),
     }
 }
 
@@ -110,7 +113,7 @@ fn is_not_ip(data: Data, key: &RowKey) -> bool {
     match data {
         Data::Hosts | Data::Pairs | Data::Flows => key.first() == Some(&Part::Absent),
         Data::Services => key.iter().all(|part| *part == Part::Absent),
-        Data::Protocols => false,
+        Data::Protocols | Data::Keys | Data::Query => false,
     }
 }
 
@@ -132,6 +135,9 @@ pub(crate) fn filter(data: Data, key: &RowKey) -> String {
             [Part::Absent, _, of_frame] => format!("not ip and {}", of_frame.condition("eth.type")),
             [..] => all(&["ip.version", "ip.proto"]),
         },
+        // The first depends on what was typed; what the packets of a row of a query are is asked of
+        // its program.
+        Data::Keys | Data::Query => String::new(),
     }
 }
 

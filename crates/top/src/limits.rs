@@ -41,3 +41,9 @@ pub const HISTORY_MAX: usize = 64;
 
 /// Characters of a text of packets that are kept.
 pub const TEXT_MAX: usize = 256;
+
+/// Rows of an output of a query that are kept: the latest ones.
+pub const QUERY_ROWS_MAX: usize = 1000;
+
+/// What these rows take in memory, about. The latest row is kept whatever it takes.
+pub const QUERY_BYTES_MAX: usize = 4 << 20;

@@ -5,6 +5,7 @@ use crate::key::{Part, RowKey};
 use crate::limits::{INTERFACES_MAX, KEYS_KEPT, KEYS_MAX};
 use crate::measure::{Measure, Over, SECOND_NS};
 use crate::names::Names;
+use crate::queried::QueryOutput;
 use crate::query::{Pace, Role};
 use crate::series::{Point, Series, WhenLong};
 use crate::table::Data;
@@ -34,7 +35,7 @@ impl SharedModel {
 pub(crate) struct Model {
     pub(crate) pace: Pace,
     /// The role of each output, and the types of its columns.
-    outputs: Vec<(Option<Role>, Output)>,
+    outputs: Vec<(Role, Output)>,
     filters: Option<u64>,
     changes: Option<u64>,
     /// All packets that meet the filter, since the table or the filter changed.
@@ -45,6 +46,8 @@ pub(crate) struct Model {
     pub(crate) interfaces: BTreeMap<String, Interface>,
     pub(crate) tables: BTreeMap<Data, Entries>,
     pub(crate) names: Names,
+    /// The rows of a query of the library, by output.
+    pub(crate) query: Vec<QueryOutput>,
     /// When the first window of these counts starts, ...
     first: Option<i64>,
     /// ... the first one of the filter, ...
@@ -85,6 +88,7 @@ impl Model {
             interfaces: BTreeMap::new(),
             tables: BTreeMap::new(),
             names: Names::default(),
+            query: Vec::new(),
             first: None,
             first_of_filter: None,
             latest: None,
@@ -97,19 +101,24 @@ impl Model {
 
     /// From now on rows are of these outputs. What is counted anew begins at nothing.
     pub(crate) fn open(&mut self, outputs: &[Output]) {
-        let role = |o: &Output| o.name.as_deref().and_then(Role::of_output);
+        let role = |o: &Output| Role::of_output(o.name.as_deref().unwrap_or_default());
         self.outputs = outputs.iter().map(|output| (role(output), output.clone())).collect();
-        let roles: Vec<Role> = self.outputs.iter().filter_map(|(role, _)| *role).collect();
+        let roles: Vec<Role> = self.outputs.iter().map(|(role, _)| *role).collect();
         let totals = roles.iter().find_map(|role| match role {
             Role::Totals { filters, changes } => Some((*filters, *changes)),
             _ => None,
         });
         let Some((filters, changes)) = totals else { return };
-        if self.changes.replace(changes) != Some(changes) {
+        let is_changed = self.changes.replace(changes) != Some(changes);
+        if is_changed {
             (self.total, self.first) = (Measure::default(), None);
             self.tables.clear();
+            let query = self.outputs.iter().filter(|(role, _)| *role == Role::Query);
+            self.query = query.map(|(_, output)| QueryOutput::new(output)).collect();
         }
-        if self.filters.replace(filters) != Some(filters) {
+        // Files are read from their beginning whatever has changed.
+        let is_read_again = is_changed && self.pace == Pace::Whole;
+        if self.filters.replace(filters) != Some(filters) || is_read_again {
             (self.of_filter, self.first_of_filter) = (Measure::default(), None);
             self.series = Model::no_series(self.pace);
             self.interfaces.clear();
@@ -123,16 +132,29 @@ impl Model {
 
     /// Takes rows of an output.
     pub(crate) fn rows(&mut self, output: usize, rows: &Rows) {
-        let Some((Some(role), output)) = self.outputs.get(output) else { return };
+        let at = output;
+        let Some((role, output)) = self.outputs.get(at) else { return };
         let (role, columns) = (*role, output.schema.columns.clone());
         for i in 0..rows.len {
             let value = |c: usize| cell(&rows.columns[c], i, &columns[c].ty, &rows.arena);
             let values: Vec<Value> = (0..columns.len()).map(value).collect();
+            if role == Role::Query {
+                self.query_row(at, values);
+                continue;
+            }
             // Windows start with their time; what is of the whole input has none.
             match &values[..] {
                 [Value::Time(ts), rest @ ..] => self.row(role, Some(*ts), rest),
                 rest => self.row(role, None, rest),
             }
+        }
+    }
+
+    /// Takes a row of the query, by the number of its output among all.
+    fn query_row(&mut self, output: usize, values: Vec<Value>) {
+        let before = self.outputs[..output].iter().filter(|(role, _)| *role == Role::Query);
+        if let Some(output) = self.query.get_mut(before.count()) {
+            output.take(values);
         }
     }
 
@@ -156,7 +178,7 @@ impl Model {
             Role::Totals { .. } => self.count(at, keys, Point { packets, bytes }),
             Role::Sent(data) => self.entry(data, keys).sent.add(at, packets, bytes),
             Role::Received(data) => self.entry(data, keys).received.add(at, packets, bytes),
-            Role::Names => {}
+            Role::Names | Role::Query => {}
         }
     }
 
@@ -212,6 +234,11 @@ impl Model {
         let second = |ts: Option<i64>| ts.unwrap_or(0).div_euclid(SECOND_NS);
         let (first, latest) = (second(first), second(self.latest));
         Over::Last { second: latest, seconds: latest.saturating_sub(first).saturating_add(1) }
+    }
+
+    /// The last change that the run has made.
+    pub(crate) fn changes(&self) -> Option<u64> {
+        self.changes
     }
 
     /// When the latest window starts.
@@ -281,6 +308,47 @@ mod tests {
         model.open(&[output("totals-1-2"), output("pairs-sent")]);
         assert_eq!((model.series.points().len(), model.interfaces.len()), (0, 0));
         assert_eq!(model.of_filter, Measure::default());
+    }
+
+    #[test]
+    fn files_that_are_read_again_are_counted_once() {
+        let mut model = Model::new(Pace::Whole);
+        for changes in 0..3 {
+            let name = format!("totals-0-{changes}");
+            model.open(&[output(&name), output("hosts-sent"), output("hosts-received")]);
+            model.rows(0, &rows(&name, &[(SECOND, vec![Value::Absent], 3, 300)]));
+            assert_eq!((model.of_filter.bytes, model.total.bytes), (300, 300));
+            assert_eq!(model.series.points().map(|point| point.bytes).sum::<u64>(), 300);
+        }
+    }
+
+    #[test]
+    fn rows_of_a_query_are_those_of_its_outputs() {
+        let text = "let a = packets | project len\n    | print\n\npackets | project sport, dport";
+        let query = weir_lang::Query { name: "query", text };
+        let compiled = weir_lang::compile(&query, &weir_lang::Options::default());
+        let both = weir_plan::together::side_by_side(vec![
+            ("totals-0-0".to_owned(), crate::testing::program("totals-0-0")),
+            ("query".to_owned(), compiled.expect("compiles").program),
+        ]);
+        let outputs = Output::of(&both.expect("two"));
+        let mut model = Model::new(Pace::Live);
+        model.open(&outputs);
+        assert_eq!(model.query.len(), 2);
+        for (at, output) in outputs.iter().enumerate().skip(1) {
+            let mut rows = Rows::new(&output.schema);
+            for column in &mut rows.columns {
+                weir_engine::rows::set_cell(column, 0, &Value::Int(at as i64), &mut rows.arena);
+            }
+            rows.len = 1;
+            model.rows(at, &rows);
+        }
+        let all: Vec<_> = model.query.iter().map(|of| of.rows[0].values.clone()).collect();
+        assert_eq!(all, [vec![Value::Int(1)], vec![Value::Int(2), Value::Int(2)]]);
+        assert_eq!(model.query[0].name.as_deref(), Some("a"));
+        // Another query begins with no rows.
+        model.open(&[output("totals-0-1"), output("query")]);
+        assert_eq!((model.query.len(), model.query[0].taken), (1, 0));
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! The packets of a row: a list of them, and the fields of one.
 
 use crate::number::clock;
+use crate::queried::QueryRow;
 use crossterm::event::KeyCode;
+use std::sync::Arc;
 
 /// Packets that were found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FoundPackets {
     /// In the order of the capture.
     pub packets: Vec<FoundPacket>,
-    /// Why some may be missing, a sentence each.
+    /// Why some may be missing, or some more be among them, a sentence each.
     pub notes: Vec<String>,
+    /// What they meet, where that is not known from what was wanted.
+    pub condition: Option<String>,
 }
 
 /// One of them.
@@ -21,6 +25,20 @@ pub struct FoundPacket {
     pub length: u64,
     /// The fields that it has, by their names in the catalogue, and their values as rows have them.
     pub fields: Vec<(String, String)>,
+}
+
+/// The packets that somebody wants to see.
+#[derive(Clone, PartialEq, Debug)]
+pub enum PacketsWanted {
+    /// Those that meet a condition.
+    Condition(String),
+    /// Those that a row of the query of the library is made of.
+    Row {
+        /// The number of its output.
+        output: usize,
+        /// The row.
+        row: Arc<QueryRow>,
+    },
 }
 
 /// Fields whose names stand for the protocol of a packet, the innermost first.
@@ -134,12 +152,12 @@ pub(crate) enum ListKey {
 }
 
 /// The list of packets.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct PacketList {
     /// The row that they are of, cleaned.
     pub(crate) title: String,
-    /// The condition that they meet.
-    pub(crate) condition: String,
+    /// Which they are.
+    pub(crate) wanted: PacketsWanted,
     pub(crate) search: PacketsSearch,
     /// What came of writing the packets into a file, or that this goes on.
     pub(crate) saving: Option<String>,
@@ -153,20 +171,30 @@ pub(crate) struct PacketList {
 
 impl PacketList {
     /// A list whose packets are being looked for.
-    pub(crate) fn new(title: String, condition: String) -> PacketList {
+    pub(crate) fn new(title: String, wanted: PacketsWanted) -> PacketList {
         let search = PacketsSearch::Running;
-        PacketList { title, condition, search, saving: None, chosen: 0, offset: 0, fields: None }
+        PacketList { title, wanted, search, saving: None, chosen: 0, offset: 0, fields: None }
     }
 
     /// Takes what a search has come to.
     pub(crate) fn found(&mut self, found: Result<FoundPackets, String>) {
         self.search = match found {
             Err(why) => PacketsSearch::Failed(crate::clean(&why)),
-            Ok(FoundPackets { packets, notes }) => PacketsSearch::Done(FoundPackets {
+            Ok(FoundPackets { packets, notes, condition }) => PacketsSearch::Done(FoundPackets {
                 packets: packets.into_iter().map(FoundPacket::cleaned).collect(),
                 notes: notes.iter().map(|note| crate::clean(note)).collect(),
+                condition: condition.map(|text| crate::clean(&text)),
             }),
         };
+    }
+
+    /// The condition that the packets meet, as far as it is known.
+    pub(crate) fn condition(&self) -> &str {
+        match (&self.wanted, &self.search) {
+            (PacketsWanted::Condition(text), _) => text,
+            (_, PacketsSearch::Done(found)) => found.condition.as_deref().unwrap_or_default(),
+            _ => "",
+        }
     }
 
     /// The packets that are there.
@@ -262,13 +290,13 @@ mod tests {
 
     #[test]
     fn keys_go_through_packets_and_fields() {
-        let mut list = PacketList::new("a".to_owned(), "tcp".to_owned());
+        let mut list = PacketList::new("a".to_owned(), PacketsWanted::Condition("tcp".to_owned()));
         for code in [KeyCode::Down, KeyCode::End, KeyCode::Enter, KeyCode::Home] {
             assert_eq!(list.key(code), ListKey::Stays);
         }
         assert_eq!((list.chosen, list.fields), (0, None));
         let packets = vec![packet(&[("a", "1\x1b[2J"), ("b", "2"), ("c", "3")]), packet(&[])];
-        list.found(Ok(FoundPackets { packets, notes: vec!["x\ny".to_owned()] }));
+        list.found(Ok(FoundPackets { packets, notes: vec!["x\ny".to_owned()], condition: None }));
         list.key(KeyCode::End);
         assert_eq!(list.chosen, 1);
         list.key(KeyCode::PageUp);

@@ -1,9 +1,11 @@
 //! The programs that count for the screen, as text of the query language.
 
+use crate::filter::condition_stages;
 use crate::limits::{GROUPS_MAX, ROWS_OF_WINDOW};
+use crate::queried::LibraryQuery;
 use crate::table::Data;
 use weir_lang::{Options, Query, compile, render};
-use weir_plan::Program;
+use weir_plan::{Input, Program};
 
 /// How the time of a run goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +23,10 @@ pub enum Pace {
 pub struct Setup {
     /// What is counted.
     pub data: Vec<Data>,
+    /// The keys of [`Data::Keys`], in the query language.
+    pub keys: String,
+    /// The query of [`Data::Query`].
+    pub query: Option<LibraryQuery>,
     /// The condition that packets have to meet; empty for none.
     pub filter: String,
     /// How time goes on.
@@ -49,29 +55,35 @@ pub(crate) enum Role {
     Received(Data),
     /// Names of addresses.
     Names,
+    /// What the query of the library says. Its program is called as the query is, since its alerts
+    /// are called as their program.
+    Query,
 }
 
 impl Role {
-    /// The name of a program with this role.
+    /// The name of a program with this role; a query has its own.
     fn name(self) -> String {
         match self {
             Role::Totals { filters, changes } => format!("totals-{filters}-{changes}"),
             Role::Sent(data) => format!("{}-sent", data.word()),
             Role::Received(data) => format!("{}-received", data.word()),
-            Role::Names => "names".to_owned(),
+            Role::Names => "names-of-hosts".to_owned(),
+            Role::Query => String::new(),
         }
     }
 
     /// The role of the program of an output.
-    pub(crate) fn of_output(name: &str) -> Option<Role> {
+    pub(crate) fn of_output(name: &str) -> Role {
         let name = name.split('.').next().unwrap_or(name);
-        if let Some(numbers) = name.strip_prefix("totals-") {
-            let (filters, changes) = numbers.split_once('-')?;
+        let totals = || {
+            let (filters, changes) = name.strip_prefix("totals-")?.split_once('-')?;
             let (filters, changes) = (filters.parse().ok()?, changes.parse().ok()?);
-            return Some(Role::Totals { filters, changes });
-        }
-        let sides = Data::ALL.into_iter().flat_map(|data| [Role::Sent(data), Role::Received(data)]);
-        sides.chain([Role::Names]).find(|role| role.name() == name)
+            Some(Role::Totals { filters, changes })
+        };
+        let counted = Data::FIXED.into_iter().chain([Data::Keys]);
+        let sides = counted.flat_map(|data| [Role::Sent(data), Role::Received(data)]);
+        let known = || sides.chain([Role::Names]).find(|role| role.name() == name);
+        totals().or_else(known).unwrap_or(Role::Query)
     }
 }
 
@@ -95,6 +107,10 @@ impl Setup {
         let totals = Role::Totals { filters: self.filters, changes: self.changes };
         let mut all = vec![(totals.name(), self.totals())];
         for &data in &self.data {
+            if data == Data::Query {
+                all.extend(self.query.iter().map(|query| (query.name.clone(), query.text.clone())));
+                continue;
+            }
             all.push((Role::Sent(data).name(), self.groups(data, false)));
             if data.has_directions() {
                 all.push((Role::Received(data).name(), self.groups(data, true)));
@@ -125,7 +141,12 @@ impl Setup {
     }
 
     fn groups(&self, data: Data, is_received: bool) -> String {
-        let (packets, keys) = (self.packets(), data.keys(is_received));
+        let packets = self.packets();
+        let keys = match data {
+            // A line of their own, as the filter.
+            Data::Keys => format!("{}\n   ", self.keys),
+            data => data.keys(is_received).to_owned(),
+        };
         format!(
             "{packets}| summarize packets = count(), bytes = sum(len) by {keys}{}{}\n\
              | top {ROWS_OF_WINDOW} by bytes\n",
@@ -160,7 +181,11 @@ impl Setup {
             let query = Query { name: &name, text: &text };
             let options = Options { program: &name, ..Options::default() };
             match compile(&query, &options) {
-                Ok(compiled) => Ok((name.clone(), compiled.program)),
+                Ok(compiled) => {
+                    let is_query = Role::of_output(&name) == Role::Query;
+                    let filter = if is_query { self.filter.as_str() } else { "" };
+                    Ok((name.clone(), filtered(compiled.program, filter)?))
+                }
                 Err(diagnostics) => Err(render(&diagnostics, &query, false)),
             }
         };
@@ -168,13 +193,40 @@ impl Setup {
     }
 }
 
+/// A program over the packets that meet a condition.
+fn filtered(mut program: Program, condition: &str) -> Result<Program, String> {
+    let conditions = condition_stages(condition).map_err(|fault| fault.message)?;
+    for pipeline in program.pipelines.iter_mut().filter(|p| p.input == Input::Packets) {
+        pipeline.stages.splice(..0, conditions.iter().cloned());
+    }
+    Ok(program)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const QUERY: &str = "let a = packets | where udp | project ts, ip.src, len
+let b = packets | project ts, ip.src, len
+a | union b | summarize n = count() by ip.src every 1s";
+
     fn setup(pace: Pace, filter: &str, workers: usize) -> Setup {
-        let (data, filter) = (Data::ALL.to_vec(), filter.to_owned());
-        Setup { data, filter, pace, workers, filters: 3, changes: 12 }
+        let filter = filter.to_owned();
+        let query = LibraryQuery {
+            name: "both".to_owned(),
+            title: "two".to_owned(),
+            text: QUERY.to_owned(),
+        };
+        Setup {
+            data: [&Data::FIXED[..], &[Data::Keys, Data::Query]].concat(),
+            keys: "dport, port = min_of(sport, dport) # services".to_owned(),
+            query: Some(query),
+            filter,
+            workers,
+            filters: 3,
+            changes: 12,
+            ..Setup::first(pace, 1)
+        }
     }
 
     #[test]
@@ -183,12 +235,13 @@ mod tests {
             for filter in ["", "tcp and dport == 443", "udp # only these"] {
                 for workers in [1, 4] {
                     let programs = setup(pace, filter, workers).compile().expect("compiles");
-                    assert_eq!(programs.len(), 8);
+                    assert_eq!(programs.len(), 10);
                     let joined = weir_plan::together::side_by_side(programs).expect("few");
                     let outputs = joined.pipelines.iter().filter(|p| p.printed);
                     let names: Vec<_> = outputs.filter_map(|p| p.name.clone()).collect();
-                    assert_eq!(names.len(), 9);
-                    assert!(names.iter().all(|name| Role::of_output(name).is_some()), "{names:?}");
+                    assert_eq!(names.len(), 11);
+                    let queries = names.iter().filter(|name| Role::of_output(name) == Role::Query);
+                    assert_eq!(queries.collect::<Vec<_>>(), ["both"]);
                 }
             }
         }
@@ -197,11 +250,30 @@ mod tests {
     #[test]
     fn roles_are_read_from_names() {
         let totals = Role::Totals { filters: u64::MAX, changes: 0 };
-        for role in [totals, Role::Sent(Data::Flows), Role::Received(Data::Hosts), Role::Names] {
-            assert_eq!(Role::of_output(&role.name()), Some(role));
+        for role in [totals, Role::Sent(Data::Flows), Role::Received(Data::Keys), Role::Names] {
+            assert_eq!(Role::of_output(&role.name()), role);
         }
-        for name in ["", "totals-1", "totals-x-1", "hosts", "hosts-sen"] {
-            assert_eq!(Role::of_output(name), None, "{name}");
+        for name in ["", "totals-1", "totals-x-1", "hosts", "hosts-sen", "names", "sources.a"] {
+            assert_eq!(Role::of_output(name), Role::Query, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_filter_holds_for_all_that_a_query_reads() {
+        let program = |filter: &str| {
+            let programs = setup(Pace::Live, filter, 1).compile().expect("compiles");
+            programs.into_iter().find(|(name, _)| name == "both").expect("it is there").1
+        };
+        let (all, some) = (program(""), program("tcp or vlan.id == 7 # two"));
+        let reads = |program: &Program| {
+            let packets = program.pipelines.iter().filter(|p| p.input == Input::Packets);
+            packets.map(|p| p.stages.clone()).collect::<Vec<_>>()
+        };
+        let (all, some) = (reads(&all), reads(&some));
+        assert_eq!((all.len(), some.len()), (2, 2));
+        for (all, some) in all.iter().zip(&some) {
+            assert!(matches!(some[0], weir_plan::Stage::Where(_)), "{some:?}");
+            assert_eq!(some[1..], all[..]);
         }
     }
 

@@ -3,7 +3,8 @@
 use crate::app::{App, Wish};
 use crate::look::Look;
 use crate::model::SharedModel;
-use crate::packets::FoundPackets;
+use crate::packets::{FoundPackets, PacketsWanted};
+use crate::queried::LibraryQuery;
 use crate::query::Setup;
 use crate::state::RunState;
 use crate::terminal::Terminal;
@@ -27,16 +28,16 @@ pub trait ScreenRun {
     /// How the last change ended, once: what runs now, if it was refused, and why.
     fn changed(&mut self) -> Option<(Setup, String)>;
 
-    /// Packets that meet this condition are to be looked for, and those of an earlier search no
-    /// more; `None`: none at all. What comes of that is asked for by [`ScreenRun::found`].
-    fn look_for_packets(&mut self, condition: Option<&str>);
+    /// These packets are to be looked for, and those of an earlier search no more; `None`: none at
+    /// all. What comes of that is asked for by [`ScreenRun::found`].
+    fn look_for_packets(&mut self, wanted: Option<&PacketsWanted>);
 
     /// How the last search for packets ended, once: packets, or why there are none.
     fn found(&mut self) -> Option<Result<FoundPackets, String>>;
 
-    /// All packets that meet this condition are to be written into a file. What comes of that is
-    /// asked for by [`ScreenRun::saved`].
-    fn save_packets(&mut self, condition: &str);
+    /// All these packets are to be written into a file. What comes of that is asked for by
+    /// [`ScreenRun::saved`].
+    fn save_packets(&mut self, wanted: &PacketsWanted);
 
     /// How the last writing of packets ended, once: a sentence that names the file, or why there is
     /// none.
@@ -55,6 +56,8 @@ pub struct Screen {
     pub look: Look,
     /// What is counted at first.
     pub setup: Setup,
+    /// The queries that can be run for their rows.
+    pub library: Vec<LibraryQuery>,
     /// What was counted.
     pub model: SharedModel,
 }
@@ -70,8 +73,9 @@ impl Screen {
         run: &mut dyn ScreenRun,
         stop: &Arc<AtomicBool>,
     ) -> io::Result<()> {
-        let Screen { source, look, setup, model } = self;
+        let Screen { source, look, setup, library, model } = self;
         let mut app = App::new(&source, look, setup, &model.lock());
+        app.library = library;
         terminal.take(stop)?;
         let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, terminal.out()?));
         let mut cells = ratatui::Terminal::new(backend)?;
@@ -131,10 +135,10 @@ fn wait(
         match wish {
             Wish::Quit => return Ok(true),
             Wish::Change => run.change(app.setup()),
-            Wish::LookForPackets => run.look_for_packets(app.sought()),
+            Wish::LookForPackets => run.look_for_packets(app.wanted()),
             Wish::SavePackets => {
-                if let Some(condition) = app.sought() {
-                    run.save_packets(condition);
+                if let Some(wanted) = app.wanted() {
+                    run.save_packets(wanted);
                 }
             }
             Wish::LookNoMore => run.look_for_packets(None),

@@ -4,11 +4,14 @@ use crate::key::{self, Part, RowKey};
 use crate::limits::{NAMED_MAX, ROWS_SHOWN};
 use crate::measure::{Over, Rates};
 use crate::model::{Entry, Model};
+use crate::queried::{QueryOutput, QueryRow, cell_text};
 use crate::query::Pace;
 use crate::series::Series;
 use crate::table::{Column, Data, Table};
+use crate::typed_keys;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A row of a table.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +26,23 @@ pub struct Row {
     pub sent: Rates,
     /// Received, where that is counted apart.
     pub received: Rates,
+    /// The row itself, of a query of the library.
+    pub of_query: Option<Arc<QueryRow>>,
+}
+
+/// The output of a query whose rows are shown.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ShownOutput {
+    /// The names of all outputs.
+    pub outputs: Vec<Option<String>>,
+    /// The number of this one.
+    pub at: usize,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// The numbers of the columns in the order in which they are shown.
+    pub order: Vec<usize>,
+    /// How many rows have come.
+    pub taken: u64,
 }
 
 /// The traffic of an interface.
@@ -57,6 +77,10 @@ pub struct Snapshot {
     pub series: Series,
     /// The interfaces that said who they are.
     pub interfaces: Vec<InterfaceRow>,
+    /// What the rows are of, where they are those of a query.
+    pub output: ShownOutput,
+    /// [`crate::Setup::changes`] of what was counted.
+    pub changes: Option<u64>,
 }
 
 /// How rows are ordered.
@@ -66,6 +90,20 @@ pub(crate) enum RowOrder {
     By(Column, bool),
     /// As they were; no others are shown.
     Kept(Vec<RowKey>),
+    /// Those of a query.
+    OfQuery(QueryOrder),
+}
+
+/// Which rows of a query are shown, and how they are ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QueryOrder {
+    /// The number of the output.
+    pub(crate) output: usize,
+    /// The place of the column that they are sorted by, as they are shown; `None`: the latest
+    /// first.
+    pub(crate) column: Option<usize>,
+    /// Whether the largest or latest is the first.
+    pub(crate) descending: bool,
 }
 
 impl Row {
@@ -91,7 +129,14 @@ impl Snapshot {
     /// Copies what is to be shown.
     pub(crate) fn of(model: &Model, table: Table, order: &RowOrder) -> Snapshot {
         let over = model.over();
+        let mut output = ShownOutput::default();
         let rows: Vec<Row> = match (table, order) {
+            (Table::Query, order) => {
+                let rows;
+                (output, rows) = query_rows(&model.query, order);
+                rows
+            }
+            (_, RowOrder::OfQuery(_)) => Vec::new(),
             (Table::Names, _) => names(model, over, order),
             (table, RowOrder::By(column, descending)) => {
                 let mut all: Vec<Group<'_>> = groups(model, table.data(), over).collect();
@@ -135,12 +180,15 @@ impl Snapshot {
             rows,
             series: model.series.clone(),
             interfaces: model.interfaces.iter().map(interface).collect(),
+            output,
+            changes: model.changes(),
         }
     }
 
-    /// The filter that picks the packets of a row.
-    pub(crate) fn filter(&self, model: &Model, row: &Row) -> String {
+    /// The filter that picks the packets of a row; `keys` are those that somebody typed.
+    pub(crate) fn filter(&self, model: &Model, row: &Row, keys: &str) -> String {
         match (self.table, &row.key[..]) {
+            (Table::Keys, _) => typed_keys::condition(keys, &row.key).unwrap_or_default(),
             (Table::Names, [Part::Text(name)]) => {
                 let addresses: Vec<Part> =
                     model.names.addresses(name).take(NAMED_MAX).map(Part::Ip).collect();
@@ -148,6 +196,66 @@ impl Snapshot {
             }
             (table, _) => key::filter(table.data(), &row.key),
         }
+    }
+}
+
+impl ShownOutput {
+    fn of(query: &[QueryOutput], at: usize) -> ShownOutput {
+        let outputs = query.iter().map(|output| output.name.clone()).collect();
+        let QueryOutput { columns, shown, taken, .. } = &query[at];
+        ShownOutput { outputs, at, columns: columns.clone(), order: shown.clone(), taken: *taken }
+    }
+}
+
+/// The rows of an output of a query, and what they are of. Their keys are the number of the output,
+/// and that of the row.
+fn query_rows(query: &[QueryOutput], order: &RowOrder) -> (ShownOutput, Vec<Row>) {
+    let at = match order {
+        RowOrder::OfQuery(order) => order.output,
+        RowOrder::Kept(keys) => match keys.first().map(Vec::as_slice) {
+            Some([Part::Int(output), _]) => *output as usize,
+            _ => 0,
+        },
+        RowOrder::By(..) => 0,
+    };
+    let Some(output) = query.get(at) else { return (ShownOutput::default(), Vec::new()) };
+    let mut rows: Vec<&Arc<QueryRow>> = output.rows.iter().collect();
+    match order {
+        RowOrder::Kept(keys) => {
+            // They are in the order of their numbers.
+            let kept = |key: &RowKey| {
+                let [_, Part::Int(number)] = key[..] else { return None };
+                let at = rows.binary_search_by_key(&number, |row| row.number as i64).ok()?;
+                Some(rows[at])
+            };
+            rows = keys.iter().filter_map(kept).collect();
+        }
+        RowOrder::OfQuery(QueryOrder { column, descending, .. }) => {
+            if *descending {
+                rows.reverse();
+            }
+            if let Some(column) = column.map(|at| output.shown.get(at).copied().unwrap_or(at)) {
+                rows.sort_by(|a, b| {
+                    let by = a.values.get(column).cmp(&b.values.get(column));
+                    if *descending { by.reverse() } else { by }
+                });
+            }
+        }
+        RowOrder::By(..) => {}
+    }
+    let rows = rows.into_iter().map(|row| query_row(row, at, output)).collect();
+    (ShownOutput::of(query, at), rows)
+}
+
+fn query_row(row: &Arc<QueryRow>, at: usize, output: &QueryOutput) -> Row {
+    let cells = output.shown.iter().filter_map(|at| row.values.get(*at)).map(cell_text);
+    Row {
+        key: vec![Part::Int(at as i64), Part::Int(row.number as i64)],
+        label: cells.collect::<Vec<_>>().join("  "),
+        name: None,
+        sent: Rates::default(),
+        received: Rates::default(),
+        of_query: Some(Arc::clone(row)),
     }
 }
 
@@ -188,6 +296,7 @@ impl<'a> Group<'a> {
             name: self.name.map(str::to_owned),
             sent: self.sent,
             received: self.received,
+            of_query: None,
         }
     }
 }
@@ -208,8 +317,8 @@ fn names(model: &Model, over: Over, order: &RowOrder) -> Vec<Row> {
     }
     let key = |name: &str| vec![Part::Text(name.to_owned())];
     let keys: Vec<RowKey> = match order {
-        RowOrder::By(..) => sums.keys().map(|name| key(name)).collect(),
         RowOrder::Kept(keys) => keys.clone(),
+        RowOrder::By(..) | RowOrder::OfQuery(_) => sums.keys().map(|name| key(name)).collect(),
     };
     let group = |key| {
         let name: &RowKey = key;
@@ -270,7 +379,7 @@ mod tests {
         let named = Snapshot::of(&model, Table::Names, &ORDER);
         assert_eq!(named.rows.len(), 1);
         assert_eq!((named.other.0.bytes, named.other.1.bytes), (700, 300));
-        let filter = named.filter(&model, &named.rows[0]);
+        let filter = named.filter(&model, &named.rows[0], "");
         assert_eq!(filter, "ip.src == 0.0.0.2 or ip.dst == 0.0.0.2");
     }
 

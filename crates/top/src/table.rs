@@ -15,6 +15,10 @@ pub enum Table {
     Protocols,
     /// Hosts by the names that DNS answers and TLS or QUIC hellos gave them.
     Names,
+    /// Packets by keys that somebody typed.
+    Keys,
+    /// The rows of a query of the library.
+    Query,
 }
 
 /// What is counted for a table.
@@ -30,12 +34,24 @@ pub enum Data {
     Services,
     /// By protocol or type of frame.
     Protocols,
+    /// By [`crate::Setup::keys`].
+    Keys,
+    /// What [`crate::Setup::query`] says.
+    Query,
 }
 
 impl Table {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Table; 6] =
-        [Table::Hosts, Table::Pairs, Table::Flows, Table::Ports, Table::Protocols, Table::Names];
+    pub const ALL: [Table; 8] = [
+        Table::Hosts,
+        Table::Pairs,
+        Table::Flows,
+        Table::Ports,
+        Table::Protocols,
+        Table::Names,
+        Table::Keys,
+        Table::Query,
+    ];
 
     /// Its title.
     pub fn title(self) -> &'static str {
@@ -46,10 +62,12 @@ impl Table {
             Table::Ports => "Ports",
             Table::Protocols => "Protocols",
             Table::Names => "Names",
+            Table::Keys => "Keys",
+            Table::Query => "Query",
         }
     }
 
-    /// The title of the column of its keys.
+    /// The title of the column of its keys, where these are always the same.
     pub(crate) fn key_title(self) -> &'static str {
         match self {
             Table::Hosts => "HOST",
@@ -58,6 +76,8 @@ impl Table {
             Table::Ports => "SERVICE",
             Table::Protocols => "PROTOCOL",
             Table::Names => "NAME",
+            Table::Keys => "KEY",
+            Table::Query => "ROW",
         }
     }
 
@@ -69,6 +89,8 @@ impl Table {
             Table::Flows => Data::Flows,
             Table::Ports => Data::Services,
             Table::Protocols => Data::Protocols,
+            Table::Keys => Data::Keys,
+            Table::Query => Data::Query,
         }
     }
 
@@ -84,14 +106,15 @@ impl Table {
         use Column::{Bytes, BytesReceived, Packets, PacketsRate, Received, Sent, Share};
         match self.data() {
             Data::Hosts => &[Sent, Received, Bytes, BytesReceived, PacketsRate],
+            Data::Query => &[],
             _ => &[Sent, Bytes, PacketsRate, Share, Packets],
         }
     }
 }
 
 impl Data {
-    /// All that can be counted.
-    pub const ALL: [Data; 5] =
+    /// All that can be counted without being told more.
+    pub const FIXED: [Data; 5] =
         [Data::Hosts, Data::Pairs, Data::Flows, Data::Services, Data::Protocols];
 
     /// Whether sent and received are counted apart.
@@ -107,10 +130,12 @@ impl Data {
             Data::Flows => "flows",
             Data::Services => "services",
             Data::Protocols => "protocols",
+            Data::Keys => "keys",
+            Data::Query => "query",
         }
     }
 
-    /// The keys of its groups, in the query language.
+    /// The keys of its groups, in the query language, where these are always the same.
     pub(crate) fn keys(self, is_received: bool) -> &'static str {
         match self {
             Data::Hosts if is_received => "ip.dst",
@@ -119,6 +144,7 @@ impl Data {
             Data::Flows => "flow",
             Data::Services => "ip.proto, port = min_of(sport, dport)",
             Data::Protocols => "ip.version, ip.proto, type = if(ip, 0, eth.type)",
+            Data::Keys | Data::Query => "",
         }
     }
 }

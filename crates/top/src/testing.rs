@@ -4,28 +4,30 @@ use crate::query::{Pace, Role, Setup};
 use crate::table::Data;
 use std::cell::RefCell;
 use weir_engine::rows::{Output, Rows, set_cell};
-use weir_plan::Value;
+use weir_plan::{Program, Value};
 
 /// A window's start, its keys, packets and bytes.
 pub(crate) type TestRow = (i64, Vec<Value>, i64, i64);
 
-/// The output of a program of this name, with the columns that it has in a live run.
-pub(crate) fn output(name: &str) -> Output {
+/// The program of this name in a live run; one with keys, if the screen has none of this name.
+pub(crate) fn program(name: &str) -> Program {
     let (filters, changes) = match Role::of_output(name) {
-        Some(Role::Totals { filters, changes }) => (filters, changes),
+        Role::Totals { filters, changes } => (filters, changes),
         _ => (0, 0),
     };
-    let (data, filter) = (Data::ALL.to_vec(), String::new());
-    let setup = Setup { data, filter, pace: Pace::Live, workers: 1, filters, changes };
-    let programs = setup.compile().expect("compiles");
-    let (_, program) = programs.into_iter().find(|(n, _)| n == name).unwrap_or_else(|| {
-        let mut programs = setup.compile().expect("compiles");
-        programs.remove(1)
-    });
-    let schema = program.pipelines[0].schema.clone();
+    let data = [&Data::FIXED[..], &[Data::Keys]].concat();
+    let keys = "dport".to_owned();
+    let setup = Setup { data, keys, filters, changes, ..Setup::first(Pace::Live, 1) };
+    let mut programs = setup.compile().expect("compiles");
+    let at = programs.iter().position(|(n, _)| n == name).unwrap_or(1);
+    programs.swap_remove(at).1
+}
+
+/// The output of a program of this name, with the columns that it has in a live run.
+pub(crate) fn output(name: &str) -> Output {
     Output {
         name: Some(name.to_owned()),
-        schema,
+        schema: program(name).pipelines[0].schema.clone(),
         keys: Vec::new(),
         capture: None,
         metrics: Vec::new(),

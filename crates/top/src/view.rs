@@ -4,6 +4,7 @@ mod boxes;
 mod canvas;
 mod head;
 mod packets;
+mod query;
 mod spark;
 mod tables;
 
@@ -35,6 +36,13 @@ pub(crate) fn draw(
     if let Mode::Packets(list) = &mut app.mode {
         packets::draw(&mut canvas, list);
         return None;
+    }
+    if let Mode::Columns(row) = &mut app.mode {
+        query::columns_of_row(&mut canvas, row);
+        return None;
+    }
+    if let Mode::Library(list) = &mut app.mode {
+        return Some(query::library(&mut canvas, list, &app.library));
     }
     let top = head::draw(&mut canvas, app, state);
     let below = boxes::height(app, area.height);

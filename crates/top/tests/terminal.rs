@@ -6,7 +6,8 @@ mod tmux;
 use std::sync::Arc;
 use tmux::Tmux;
 use weir_top::{
-    FoundPackets, Glyphs, Look, Pace, RunState, Screen, ScreenRun, Setup, SharedModel, Terminal,
+    FoundPackets, Glyphs, Look, Pace, PacketsWanted, RunState, Screen, ScreenRun, Setup,
+    SharedModel, Terminal,
 };
 
 /// Panics when it is asked for news for the third time.
@@ -19,9 +20,9 @@ impl ScreenRun for Fragile {
         None
     }
 
-    fn look_for_packets(&mut self, _: Option<&str>) {}
+    fn look_for_packets(&mut self, _: Option<&PacketsWanted>) {}
 
-    fn save_packets(&mut self, _: &str) {}
+    fn save_packets(&mut self, _: &PacketsWanted) {}
 
     fn saved(&mut self) -> Option<Result<String, String>> {
         None
@@ -47,6 +48,7 @@ fn a_screen_that_panics() {
         source: "nothing".to_owned(),
         look: Look { color: false, glyphs: Glyphs::Ascii },
         setup: Setup::first(Pace::Live, 1),
+        library: Vec::new(),
         model: SharedModel::new(Pace::Live),
     };
     let shown = screen.show(&terminal, &mut Fragile(0), &Arc::default());

@@ -22,7 +22,7 @@ use weir_packet::source::{Source, SourceError};
 use weir_packet::time::{parse_rfc3339, rfc3339};
 use weir_packet::walk::Headers;
 use weir_plan::together::side_by_side;
-use weir_plan::{Program, SourceKind, Stage, print};
+use weir_plan::{Program, SourceKind, Stage, Value, print};
 
 /// Searches at the same time: each reads what others have to wait for.
 const SEARCHES_MAX: usize = 2;
@@ -58,7 +58,7 @@ impl ReadAgain {
 }
 
 /// What is looked for.
-struct Sought {
+pub(crate) struct Sought {
     /// The stages that keep the packets.
     stages: Vec<Stage>,
     /// They are not before this time, ...
@@ -84,17 +84,16 @@ pub(crate) fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
     })
 }
 
-/// Finds the packets that meet a condition, for a screen: of those in a ring the latest, of those
-/// in captures the first, decoded, as the API answers them. `stop` ends the search early.
-pub(crate) fn that_meet(
-    condition: &str,
+/// Finds packets for a screen: of those in a ring the latest, of those in captures the first,
+/// decoded, as the API answers them. `stop` ends the search early.
+pub(crate) fn list_of(
+    sought: &Sought,
     earlier: &Earlier,
     stop: &Arc<AtomicBool>,
 ) -> Result<Json, NoPackets> {
-    let sought = of_condition(condition)?;
     let bounds = Bounds::of_list(matches!(earlier, Earlier::Ring(_)));
-    let found = look(earlier, &sought, bounds, stop)?;
-    Ok(found.decoded(earlier, &sought))
+    let found = look(earlier, sought, bounds, stop)?;
+    Ok(found.decoded(earlier, sought))
 }
 
 /// Packets as a file.
@@ -108,18 +107,17 @@ pub(crate) struct FoundFile {
     pub(crate) notes: Vec<&'static str>,
 }
 
-/// The packets that meet a condition as a file, as many as the API gives: of those in a ring the
-/// latest, of those in captures the first. `stop` ends the search early.
+/// Packets as a file, as many as the API gives: of those in a ring the latest, of those in captures
+/// the first. `stop` ends the search early.
 pub(crate) fn file_of(
-    condition: &str,
+    sought: &Sought,
     earlier: &Earlier,
     stop: &Arc<AtomicBool>,
 ) -> Result<FoundFile, NoPackets> {
-    let sought = of_condition(condition)?;
     let bounds = Bounds::of_file(matches!(earlier, Earlier::Ring(_)));
-    let found = look(earlier, &sought, bounds, stop)?;
+    let found = look(earlier, sought, bounds, stop)?;
     let frames = &found.frames.frames;
-    let about = answer(earlier, &sought, &found.frames, Vec::new());
+    let about = answer(earlier, sought, &found.frames, Vec::new());
     let note = |lack| match lack {
         "more" => "there are more than a file takes",
         "cut_short" => "the search took too long, and was ended",
@@ -179,7 +177,7 @@ fn sought(question: &PacketsQuestion, answers: &Answers) -> Result<Sought, NoPac
 }
 
 /// The packets that meet a condition.
-fn of_condition(text: &str) -> Result<Sought, NoPackets> {
+pub(crate) fn of_condition(text: &str) -> Result<Sought, NoPackets> {
     let wrong = |text| NoPackets::Wrong("the condition has errors".to_owned(), text);
     let stages = search::condition(text).map_err(wrong)?;
     Ok(Sought { stages, from: None, until: None, passed_over: Vec::new() })
@@ -192,12 +190,7 @@ fn of_row(
     output: Option<&str>,
     row: &Map<String, Json>,
 ) -> Result<Sought, NoPackets> {
-    if program.source != SourceKind::Packets {
-        let why = "its rows are of flow records, and these are made of no packets";
-        return Err(NoPackets::Impossible(format!("{name}: {why}")));
-    }
-    let alone = vec![(name.to_owned(), Program::clone(program))];
-    let together = side_by_side(alone).map_err(|e| NoPackets::Impossible(e.to_string()))?;
+    let together = alone(name, program)?;
     let outputs = Output::of(&together);
     let output = output.or_else(|| row.get("_pipeline").and_then(Json::as_str));
     let at = match output {
@@ -220,9 +213,39 @@ fn of_row(
         })?;
         values.push(known.flatten());
     }
-    let printed = together.pipelines.iter().enumerate().filter(|(_, p)| p.printed);
-    let pipeline = printed.map(|(i, _)| i).nth(at).unwrap_or(0);
-    let found = together.packets_of(pipeline, &values);
+    of_known(&together, at, &values)
+}
+
+/// The packets of a row of a program, by the number of its output; all its values are known.
+pub(crate) fn of_values(
+    name: &str,
+    program: &Program,
+    output: usize,
+    values: &[Value],
+) -> Result<Sought, NoPackets> {
+    let values: Vec<Option<Value>> = values.iter().cloned().map(Some).collect();
+    of_known(&alone(name, program)?, output, &values)
+}
+
+/// A program over packets, as a run has it.
+fn alone(name: &str, program: &Program) -> Result<Program, NoPackets> {
+    if program.source != SourceKind::Packets {
+        let why = "its rows are of flow records, and these are made of no packets";
+        return Err(NoPackets::Impossible(format!("{name}: {why}")));
+    }
+    let alone = vec![(name.to_owned(), program.clone())];
+    side_by_side(alone).map_err(|e| NoPackets::Impossible(e.to_string()))
+}
+
+/// The packets of a row of an output, of whose columns some values may not be known.
+fn of_known(
+    program: &Program,
+    output: usize,
+    values: &[Option<Value>],
+) -> Result<Sought, NoPackets> {
+    let printed = program.pipelines.iter().enumerate().filter(|(_, p)| p.printed);
+    let pipeline = printed.map(|(i, _)| i).nth(output).unwrap_or(0);
+    let found = program.packets_of(pipeline, values);
     let found = found.map_err(|why| NoPackets::Impossible(why.to_string()))?;
     let weir_plan::origin::RowPackets { stages, from, until, passed_over, .. } = found;
     Ok(Sought { stages, from, until, passed_over })

@@ -9,8 +9,9 @@ pub(crate) const QUERY: &str = "top";
 
 /// What the help of the query says of the screen.
 pub(crate) const HELP: &str = "\
-On a terminal, without -p, -o and other options about rows, a screen opens instead: rates, tables
-of hosts, pairs, flows, ports, protocols and names, and losses. `?` there lists its keys.";
+On a terminal, without -p, -o and other options about rows, a screen opens instead: rates, losses,
+tables of hosts, pairs, flows, ports, protocols, names and keys of your own, and the rows of other
+queries. `?` there lists its keys.";
 
 /// A terminal that a screen can be drawn on.
 pub(crate) struct ScreenTerminal {

@@ -99,6 +99,79 @@ fn a_capture_is_shown_table_by_table() {
 }
 
 #[test]
+fn packets_are_counted_by_keys_that_are_typed() {
+    let Some(tmux) = Tmux::open("keys", 100, 30) else { return };
+    tmux.command_between_modes(&top(&format!("-r {}", mixed())));
+    let before = numbers(&tmux.until_seen("ended"), "bits/s");
+    tmux.keys(&["b"]);
+    tmux.type_text("dport, tcp.flgs");
+    tmux.until_seen("no field or column is called `tcp.flgs`");
+    tmux.keys(&["BSpace", "BSpace"]);
+    tmux.type_text("ags");
+    tmux.keys(&["Enter"]);
+    let text = tmux.until_seen("43416  16 ");
+    assert_eq!(numbers(&text, "43416  16")[1..], ["16.7k", "2.4", "21.4", "12"]);
+    // The capture was read again, and its packets are counted once.
+    let text = tmux.until_seen("ended");
+    assert_eq!(numbers(&text, "total")[1..], ["78.1k", "67", "100.0", "336"]);
+    assert_eq!(numbers(&text, "bits/s")[0], before[0]);
+    // A row leads to as many packets as it says, and becomes a filter for them.
+    tmux.keys(&["Down", "p"]);
+    tmux.until_seen("12 packets of 43416  16");
+    tmux.keys(&["Escape"]);
+    tmux.until_seen("1 Hosts  2 Pairs");
+    tmux.keys(&["Enter"]);
+    tmux.until_seen("filter dport == 43416 and tcp.flags == 16");
+    tmux.until("its packets", |seen| {
+        seen.lines().any(|line| line.starts_with("total") && line.ends_with(" 12"))
+    });
+    tmux.keys(&["q"]);
+    tmux.until_given_back();
+}
+
+#[test]
+fn a_query_of_the_library_is_run_on_the_screen() {
+    let Some(tmux) = Tmux::open("library", 100, 30) else { return };
+    tmux.command_between_modes(&top(&format!("-r {}", mixed())));
+    tmux.until_seen("ended");
+    tmux.keys(&["l"]);
+    tmux.until_seen("how much each address sends");
+    tmux.type_text("port_scan");
+    tmux.keys(&["Enter"]);
+    let text = tmux.until_seen("port_scan: 2 rows");
+    let alert = "05:51:12  start        medium          192.0.2.66 tries 61 ports";
+    assert!(text.lines().any(|line| line.starts_with(alert)), "{text}");
+    tmux.keys(&["Down", "Enter"]);
+    let text = tmux.until_seen("alert.suppress");
+    assert!(text.contains("port_scan source=192.0.2.66 ip.proto=6"), "{text}");
+    // What was joined has no packets of its own, and that is told in full.
+    tmux.keys(&["p"]);
+    tmux.until_seen("give a condition");
+    tmux.keys(&["Escape"]);
+    tmux.until_seen("port_scan: 2 rows");
+    tmux.keys(&["l"]);
+    tmux.type_text("tcp-health");
+    tmux.keys(&["Enter"]);
+    tmux.until_seen("tcp-health: 68 rows, output 1 of 2: connections (o: the next)");
+    tmux.keys(&["Down", "p"]);
+    tmux.until_seen("38 packets of 05:51:14.941");
+    tmux.keys(&["Escape"]);
+    tmux.until_seen("output 1 of 2");
+    tmux.keys(&["o"]);
+    tmux.until_seen("tcp-health: 64 rows, output 2 of 2: servers");
+    // The filter holds for the query, too.
+    tmux.keys(&["/"]);
+    tmux.type_text("udp or tcp.dport == 22");
+    tmux.keys(&["Enter"]);
+    let text = tmux.until("the filter", |seen| {
+        seen.contains("tcp-health: 1 row, output 2 of 2: servers") && seen.contains("ended")
+    });
+    assert!(text.contains("05:51:00  198.51.100.2    22 "), "{text}");
+    tmux.keys(&["q"]);
+    tmux.until_given_back();
+}
+
+#[test]
 fn a_filter_is_typed_with_a_mistake_and_mended() {
     let Some(tmux) = Tmux::open("filter", 80, 24) else { return };
     tmux.command_between_modes(&top(&format!("-r {}", mixed())));
@@ -138,7 +211,7 @@ fn the_screen_follows_the_size_of_the_terminal() {
         assert!(!colored.contains(color), "{styled:?}");
     }
     tmux.call(&["resize-window", "-x", "40", "-y", "12"]);
-    let text = tmux.until_seen("1Host 2Pair");
+    let text = tmux.until_seen("1Hos 2Pai");
     assert!(text.lines().count() <= 12 && text.contains("? help  q quit"), "{text}");
     tmux.call(&["resize-window", "-x", "200", "-y", "50"]);
     tmux.until_seen("1 Hosts  2 Pairs");
@@ -169,6 +242,46 @@ fn a_capture_comes_by_standard_input_and_keys_by_the_terminal() {
     tmux.until_seen("there are no more packets to count");
     tmux.keys(&["q"]);
     assert!(tmux.until_given_back().contains("received   336 packets"));
+}
+
+#[test]
+fn a_query_of_the_library_is_run_on_a_wire() {
+    if !namespace("a_query_of_the_library_is_run_on_a_wire") {
+        return;
+    }
+    veth("v0", "v1");
+    let Some(tmux) = Tmux::open("wire-query", 100, 24) else { return };
+    tmux.command_between_modes(&top("-i v1 -Q in -j 2"));
+    tmux.until_seen("live");
+    tmux.keys(&["l"]);
+    tmux.type_text("sources");
+    tmux.keys(&["Enter"]);
+    tmux.until_seen("sources: 0 rows");
+    let sender = Sender::new("v0");
+    let send = |host: u8, port: u16| {
+        let frame = Frame::ethernet().ipv4([10, 0, 0, host], [192, 0, 2, 1]).udp(9, port);
+        (0..40).for_each(|_| sender.send(&frame.bytes()));
+    };
+    send(1, 1000);
+    let text = tmux.until_seen("10.0.0.1 ");
+    assert!(text.contains("ip.src    packets  bytes"), "{text}");
+    // Only packets that meet the filter reach the query, from then on.
+    tmux.keys(&["/"]);
+    tmux.type_text("dport == 7");
+    tmux.keys(&["Enter"]);
+    tmux.until("rows of the new program", |seen| {
+        seen.contains("filter dport == 7") && seen.contains("sources: 0 rows")
+    });
+    send(2, 1000);
+    send(3, 7);
+    let text = tmux.until_seen("10.0.0.3 ");
+    assert!(!text.contains("10.0.0.2 "), "{text}");
+    // The packets of the row are those that the query counted.
+    tmux.keys(&["Down", "p"]);
+    let text = tmux.until_seen("40 packets of ");
+    assert!(text.contains("where dport == 7 | where ip | where ip.src == 10.0.0.3"), "{text}");
+    tmux.keys(&["q"]);
+    tmux.until_given_back();
 }
 
 #[test]

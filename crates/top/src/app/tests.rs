@@ -111,15 +111,127 @@ fn the_packets_of_a_row_are_looked_for() {
     assert!(app.message.as_deref().is_some_and(|text| text.contains("choose a row")));
     press(&mut app, &shared, KeyCode::Down);
     assert_eq!(press(&mut app, &shared, KeyCode::Char('p')), Wish::LookForPackets);
-    assert_eq!(app.sought(), Some("ip.src == 0.0.0.1 or ip.dst == 0.0.0.1"));
-    app.found(Ok(FoundPackets { packets: vec![FoundPacket::default()], notes: Vec::new() }));
+    let wanted = PacketsWanted::Condition("ip.src == 0.0.0.1 or ip.dst == 0.0.0.1".to_owned());
+    assert_eq!(app.wanted(), Some(&wanted));
+    app.found(Ok(FoundPackets {
+        packets: vec![FoundPacket::default()],
+        ..FoundPackets::default()
+    }));
     assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
     assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::Nothing);
     assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::LookNoMore);
-    assert_eq!((app.sought(), app.chosen.is_some()), (None, true));
+    assert_eq!((app.wanted(), app.chosen.is_some()), (None, true));
     // What comes after that is nobody's.
     app.found(Err("late".to_owned()));
     assert_eq!(app.mode, Mode::Tables);
+}
+
+fn library() -> Vec<LibraryQuery> {
+    let query = |name: &str| LibraryQuery {
+        name: name.to_owned(),
+        title: String::new(),
+        text: "packets | summarize n = count() by ip.src every 1s".to_owned(),
+    };
+    vec![query("sources"), query("others")]
+}
+
+#[test]
+fn keys_are_typed_and_counted_by() {
+    let shared = model();
+    let mut app = app(&shared);
+    // Nobody has typed any yet.
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('7')), Wish::Nothing);
+    assert!(matches!(app.mode, Mode::Keys(_)));
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
+    app.paste("dport, x = tcp or udp");
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Change);
+    assert_eq!((app.table, app.mode.clone()), (Table::Keys, Mode::Tables));
+    assert_eq!(app.setup().data, [Data::Keys]);
+    assert_eq!((app.setup().keys.as_str(), app.setup().filters), ("dport, x = tcp or udp", 0));
+    // Once more, they are changed.
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('7')), Wish::Nothing);
+    assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::Nothing);
+    assert_eq!(press(&mut app, &shared, KeyCode::Tab), Wish::Change);
+    assert_eq!((app.table, app.setup().data.as_slice()), (Table::Hosts, &[Data::Hosts][..]));
+    assert_eq!(press(&mut app, &shared, KeyCode::BackTab), Wish::Change);
+    assert_eq!(app.table, Table::Keys);
+}
+
+#[test]
+fn of_files_all_is_counted_at_once() {
+    let shared = model();
+    let setup = Setup::first(Pace::Whole, 1);
+    let look = Look { color: false, glyphs: Glyphs::Ascii };
+    let mut app = App::new("x.pcap", look, setup, &shared.lock());
+    app.library = library();
+    press(&mut app, &shared, KeyCode::Char('b'));
+    app.paste("dport");
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Change);
+    press(&mut app, &shared, KeyCode::Char('l'));
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Change);
+    let all = [&Data::FIXED[..], &[Data::Keys, Data::Query]].concat();
+    assert_eq!((app.table, &app.setup().data), (Table::Query, &all));
+    for _ in 0..8 {
+        assert_eq!(press(&mut app, &shared, KeyCode::Tab), Wish::Nothing);
+    }
+    assert_eq!((app.table, app.setup().changes), (Table::Query, 2));
+}
+
+#[test]
+fn a_query_of_the_library_shows_its_rows() {
+    let shared = model();
+    let mut app = app(&shared);
+    app.library = library();
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('8')), Wish::Nothing);
+    app.paste("src");
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
+    for _ in 0..3 {
+        press(&mut app, &shared, KeyCode::Backspace);
+    }
+    press(&mut app, &shared, KeyCode::Down);
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Change);
+    assert_eq!(app.setup().query, Some(library().remove(1)));
+    assert_eq!((app.table, app.setup().data.as_slice()), (Table::Query, &[Data::Query][..]));
+    {
+        let mut model = shared.lock();
+        model.open(&[output("totals-0-1"), output("others")]);
+        let of = |n: u32, bytes| (9 * SECOND_NS, vec![host(n)], 1, bytes);
+        model.rows(1, &rows("others", &[of(2, 5), of(1, 9), of(3, 7)]));
+    }
+    app.refresh(&shared.lock());
+    let order = |app: &App| -> Vec<u64> {
+        app.shown.rows.iter().filter_map(|row| Some(row.of_query.as_ref()?.number)).collect()
+    };
+    // The latest first, then by columns: time, address, packets, bytes.
+    assert_eq!(order(&app), [2, 1, 0]);
+    press(&mut app, &shared, KeyCode::Char('r'));
+    assert_eq!(order(&app), [0, 1, 2]);
+    press(&mut app, &shared, KeyCode::Left);
+    assert_eq!((app.query_column, order(&app)), (Some(3), vec![1, 2, 0]));
+    press(&mut app, &shared, KeyCode::Left);
+    press(&mut app, &shared, KeyCode::Left);
+    assert_eq!((app.query_column, order(&app)), (Some(1), vec![2, 0, 1]));
+    press(&mut app, &shared, KeyCode::Left);
+    press(&mut app, &shared, KeyCode::Left);
+    assert_eq!((app.query_column, order(&app)), (None, vec![2, 1, 0]));
+    // A row that is chosen keeps still while others come.
+    press(&mut app, &shared, KeyCode::Down);
+    press(&mut app, &shared, KeyCode::Down);
+    shared.lock().rows(1, &rows("others", &[(9 * SECOND_NS, vec![host(4)], 1, 1)]));
+    app.refresh(&shared.lock());
+    assert_eq!(order(&app), [2, 1, 0]);
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
+    let Mode::Columns(columns) = &app.mode else { panic!("{:?}", app.mode) };
+    assert_eq!(columns.columns[1], ("ip.src".to_owned(), "0.0.0.1".to_owned()));
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('p')), Wish::LookForPackets);
+    let Some(PacketsWanted::Row { output: 0, row }) = app.wanted() else {
+        panic!("{:?}", app.wanted())
+    };
+    assert_eq!((row.number, &row.values[3]), (1, &Value::Int(9)));
+    assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::LookNoMore);
+    // There is one output only.
+    press(&mut app, &shared, KeyCode::Char('o'));
+    assert!(app.chosen.is_some());
 }
 
 #[test]

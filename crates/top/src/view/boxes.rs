@@ -4,23 +4,27 @@ use super::canvas::{Canvas, columns};
 use crate::app::{App, Mode};
 use crate::input::Input;
 use crate::state::{Phase, RunState};
+use crate::table::Table;
 use ratatui::layout::Position;
 use ratatui::style::{Modifier, Style};
 
 /// The keys and what they do.
 pub(crate) const KEYS: &[(&str, &str)] = &[
-    ("1-6, Tab", "another table"),
+    ("q, Ctrl-C", "end; the ledger is printed"),
+    ("1-8, Tab", "another table"),
     ("Up, Down", "choose a row; rows keep still"),
     ("PgUp, PgDn", "ten rows further"),
-    ("Enter", "only packets of the row"),
+    ("Enter", "filter by the row, or see all of it"),
     ("p", "show the packets of the row"),
+    ("Esc", "no row; sort again"),
     ("/", "type a filter; Tab completes"),
     ("Backspace", "the filter before"),
+    ("b", "count by keys that you type"),
+    ("l", "run a query of the library"),
+    ("o", "the next output of the query"),
     ("Left, Right", "sort by another column"),
     ("r", "the other way round"),
     ("Space", "stop the picture; counts go on"),
-    ("Esc", "no row; sort again"),
-    ("q, Ctrl-C", "end; the ledger is printed"),
     ("g", "other characters for time lines"),
     ("?", "this help"),
 ];
@@ -28,7 +32,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
 /// The lines that are needed below the tables.
 pub(super) fn height(app: &App, height: u16) -> u16 {
     match &app.mode {
-        Mode::Filter(_) => {
+        Mode::Filter(_) | Mode::Keys(_) => {
             if height >= 12 {
                 4
             } else {
@@ -46,8 +50,10 @@ pub(super) fn draw(
     state: &RunState,
     y: u16,
 ) -> Option<Position> {
-    if let Mode::Filter(input) = &app.mode {
-        return Some(filter(canvas, input, y));
+    match &app.mode {
+        Mode::Filter(input) => return Some(typing(canvas, "filter> ", input, y)),
+        Mode::Keys(input) => return Some(typing(canvas, "count by> ", input, y)),
+        _ => {}
     }
     let (width, look) = (canvas.area.width, canvas.look);
     let failed = match &state.phase {
@@ -66,22 +72,24 @@ pub(super) fn draw(
             let text = canvas.fit(&format!("{}{name}", row.label), width);
             canvas.text(0, y, width, &text, look.notice());
         }
-        (None, None) => hints(canvas, y),
+        (None, None) => hints(canvas, app, y),
     }
     None
 }
 
 /// The most useful keys, as far as there is room.
-fn hints(canvas: &mut Canvas<'_>, y: u16) {
+fn hints(canvas: &mut Canvas<'_>, app: &App, y: u16) {
     let (width, look, mut x) = (canvas.area.width, canvas.look, 0);
     let all = [
         ("?", "help"),
         ("q", "quit"),
         ("/", "filter"),
-        ("Space", "pause"),
+        ("b", "by"),
+        ("l", "library"),
         ("Tab", "table"),
-        ("Enter", "filter by row"),
+        ("Enter", if app.table == Table::Query { "all columns" } else { "filter by row" }),
         ("< >", "sort"),
+        ("Space", "pause"),
     ];
     for (key, what) in all {
         if x + columns(key) + columns(what) + 1 > width {
@@ -92,11 +100,10 @@ fn hints(canvas: &mut Canvas<'_>, y: u16) {
     }
 }
 
-/// The box for a filter; gives the place of the cursor.
-fn filter(canvas: &mut Canvas<'_>, input: &Input, y: u16) -> Position {
-    const TITLE: &str = "filter> ";
+/// The box for a filter or keys; gives the place of the cursor.
+fn typing(canvas: &mut Canvas<'_>, title: &str, input: &Input, y: u16) -> Position {
     let (width, look) = (canvas.area.width, canvas.look);
-    let x = canvas.text(0, y, width, TITLE, look.title());
+    let x = canvas.text(0, y, width, title, look.title());
     let text: Vec<char> = crate::clean(&input.text()).chars().collect();
     // The part around the cursor.
     let room = usize::from(width.saturating_sub(x + 1)).max(1);
@@ -142,38 +149,27 @@ fn suggestions(canvas: &mut Canvas<'_>, words: &[&str], chosen: Option<usize>, y
 
 /// All keys.
 pub(super) fn help(canvas: &mut Canvas<'_>) {
-    let (width, look) = (canvas.area.width, canvas.look);
-    let is_wide = width >= 60 && canvas.area.height > KEYS.len() as u16 + 9;
-    let mut y = 0;
-    if is_wide {
-        canvas.text(0, 0, width, "weir top: what is on the wire now", look.title());
-        y = 2;
-    }
-    let keys = KEYS.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
-    for (key, what) in KEYS {
-        canvas.text(0, y, width, key, look.title());
-        canvas.text(keys + 2, y, width, what, Style::new());
-        y += 1;
-    }
-    if !is_wide {
-        return;
-    }
-    let more = [
+    const MORE: [&str; 5] = [
         "Rates are means of the last five seconds; of a file, of its whole time.",
-        "Hosts: a packet counts as sent by its source, and as received by its destination.",
-        "Ports: by protocol and the smaller of the two ports. Names: from DNS, TLS and QUIC.",
+        "Hosts: a packet is sent by its source, and received by its destination.",
+        "Ports: by protocol and the smaller port. Names: from DNS, TLS and QUIC.",
         "other + rows = total; lost packets are in none of them.",
         "A filter is a condition of the query language: tcp and dport == 443",
     ];
-    for (line, y) in more.into_iter().zip(y + 1..) {
+    let (width, height, look) = (canvas.area.width, canvas.area.height, canvas.look);
+    let keys = KEYS.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
+    for ((key, what), y) in KEYS.iter().zip(0..) {
+        canvas.text(0, y, width, key, look.title());
+        canvas.text(keys + 2, y, width, what, Style::new());
+    }
+    let after = KEYS.len() as u16 + 1;
+    if usize::from(height) < KEYS.len() + MORE.len() + 2 {
+        return;
+    }
+    for (line, y) in MORE.into_iter().zip(after..) {
         let line = canvas.fit(line, width);
         canvas.text(0, y, width, &line, look.faint());
     }
-    canvas.text(
-        0,
-        canvas.area.height - 1,
-        width,
-        "any key goes back",
-        look.faint().add_modifier(Modifier::BOLD),
-    );
+    let back = look.faint().add_modifier(Modifier::BOLD);
+    canvas.text(0, height - 1, width, "any key goes back", back);
 }

@@ -25,7 +25,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, list: &mut PacketList) {
     };
     let title = canvas.fit(&title, width);
     canvas.text(0, 0, width, &title, look.title());
-    let condition = canvas.fit(&crate::clean(&list.condition), width);
+    let condition = canvas.fit(&crate::clean(list.condition()), width);
     canvas.text(0, 1, width, &condition, look.faint());
     let mut notes = match &list.search {
         PacketsSearch::Failed(why) => vec![why.clone()],
@@ -34,6 +34,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, list: &mut PacketList) {
     };
     // What somebody has asked for goes first.
     notes.splice(0..0, list.saving.clone());
+    let notes: Vec<String> = notes.iter().flat_map(|note| wrapped(note, width)).collect();
     // On a small screen packets go before notes.
     let notes_room = (height - ABOVE - 1) / 2;
     let notes = &notes[..notes.len().min(notes_room.into())];
@@ -52,6 +53,23 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, list: &mut PacketList) {
     };
     let keys = canvas.fit(keys, width);
     canvas.text(0, height - 1, width, &keys, look.faint().add_modifier(Modifier::BOLD));
+}
+
+/// A text by lines of at most so many columns, cut between words.
+fn wrapped(text: &str, width: u16) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is one");
+        if !last.is_empty() && columns(last) + columns(word) + 1 > width {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !last.is_empty() {
+            last.push(' ');
+        }
+        last.push_str(word);
+    }
+    lines
 }
 
 fn packets(canvas: &mut Canvas<'_>, list: &mut PacketList, bottom: u16) {

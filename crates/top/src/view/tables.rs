@@ -1,6 +1,7 @@
 //! The tables: their names, columns, rows, and what is in none of the rows.
 
 use super::canvas::{Canvas, columns};
+use super::query;
 use crate::app::App;
 use crate::measure::Rates;
 use crate::number::{percent, short};
@@ -8,9 +9,16 @@ use crate::snapshot::Row;
 use crate::table::{Column, Table};
 use ratatui::style::{Modifier, Style};
 
+/// The widths from which the names of tables have four letters, and all.
+const TABS_OF_FOUR: u16 = 47;
+const TABS_OF_WORDS: u16 = 75;
+
 /// Draws the table from one line up to another.
 pub(super) fn draw(canvas: &mut Canvas<'_>, app: &mut App, top: u16, bottom: u16) {
-    tabs(canvas, app.table, top);
+    tabs(canvas, app, top);
+    if app.table == Table::Query {
+        return query::draw(canvas, app, top + 1, bottom);
+    }
     let columns = fitting(app.table, canvas.area.width);
     header(canvas, app, &columns, top + 1);
     let first = top + 2;
@@ -38,11 +46,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &mut App, top: u16, bottom: u16
 }
 
 fn nameless(label: &str, sent: Rates, received: Rates) -> Row {
-    Row { key: Vec::new(), label: label.to_owned(), name: None, sent, received }
+    Row { key: Vec::new(), label: label.to_owned(), name: None, sent, received, of_query: None }
 }
 
 /// The rows that are seen, with the chosen one among them.
-fn scroll(app: &mut App, room: usize) -> std::ops::Range<usize> {
+pub(super) fn scroll(app: &mut App, room: usize) -> std::ops::Range<usize> {
     let rows = &app.shown.rows;
     let chosen = app.chosen.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
     if let Some(at) = chosen.filter(|_| room > 0) {
@@ -52,16 +60,21 @@ fn scroll(app: &mut App, room: usize) -> std::ops::Range<usize> {
     app.offset..(app.offset + room).min(rows.len())
 }
 
-fn tabs(canvas: &mut Canvas<'_>, table: Table, y: u16) {
+fn tabs(canvas: &mut Canvas<'_>, app: &App, y: u16) {
     let (width, mut x) = (canvas.area.width, 0);
-    let is_wide = width >= 60;
+    let letters = match width {
+        ..TABS_OF_FOUR => Some(3),
+        TABS_OF_FOUR..TABS_OF_WORDS => Some(4),
+        _ => None,
+    };
     for (n, one) in Table::ALL.into_iter().enumerate() {
-        let text = match is_wide {
-            true => format!("{} {}", n + 1, one.title()),
-            false => format!("{}{}", n + 1, &one.title()[..4]),
+        let text = match letters {
+            None => format!("{} {}", n + 1, one.title()),
+            Some(letters) => format!("{}{}", n + 1, &one.title()[..letters]),
         };
-        let style = if one == table { canvas.look.chosen() } else { canvas.look.faint() };
-        x = canvas.text(x, y, width, &text, style) + if is_wide { 2 } else { 1 };
+        let look = canvas.look;
+        let style = if one == app.table { look.chosen() } else { look.faint() };
+        x = canvas.text(x, y, width, &text, style) + if letters.is_none() { 2 } else { 1 };
     }
 }
 
@@ -78,7 +91,14 @@ fn fitting(table: Table, width: u16) -> Vec<Column> {
 
 fn header(canvas: &mut Canvas<'_>, app: &App, columns: &[Column], y: u16) {
     let look = canvas.look;
-    canvas.text(0, y, canvas.area.width, app.table.key_title(), look.title());
+    let taken: u16 = columns.iter().map(|column| column.width()).sum();
+    let title = match app.table {
+        // What was typed.
+        Table::Keys => crate::clean(&app.setup().keys),
+        table => table.key_title().to_owned(),
+    };
+    let title = canvas.fit(&title, canvas.area.width.saturating_sub(taken));
+    canvas.text(0, y, canvas.area.width, &title, look.title());
     let has_directions = app.table.data().has_directions();
     each_column(canvas.area.width, columns, |column, end| {
         let title = column.title(has_directions);

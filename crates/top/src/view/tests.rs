@@ -215,6 +215,88 @@ fn the_end_and_its_reason_are_told() {
     assert!(shown.text(80, 24).contains("reading 50 %"));
 }
 
+/// Rows of a query, among them hostile ones and wide ones.
+fn of_query() -> Shown {
+    let mut shown = Shown::new(COLORS);
+    let text = "packets | where dns | project ts, ip.src, dns.qname, sport, share = len / 1500.0";
+    let query = weir_lang::Query { name: "names", text };
+    let compiled = weir_lang::compile(&query, &weir_lang::Options::default()).expect("compiles");
+    let mut of_names = weir_engine::rows::Output::of(&compiled.program).remove(0);
+    of_names.name = Some("names".to_owned());
+    let mut model = shown.model.lock();
+    model.open(&[output("totals-0-1"), of_names.clone()]);
+    let mut rows = weir_engine::rows::Rows::new(&of_names.schema);
+    for i in 0..30_usize {
+        let name = match i {
+            28 => "evil\x1b[2J.test".to_owned(),
+            29 => "a".repeat(63),
+            i => format!("n{i}.test"),
+        };
+        let values = [
+            Value::Time(START + i as i64 * 1_500_000_000),
+            ip("2001:db8:1:22:333:4444:5555:6666"),
+            Value::Str(name.into()),
+            if i == 27 { Value::Absent } else { Value::Int(1000 + i as i64 * 2000) },
+            Value::Float(1.0 / (i + 3) as f64),
+        ];
+        for (column, value) in rows.columns.iter_mut().zip(values) {
+            weir_engine::rows::set_cell(column, i, &value, &mut rows.arena);
+        }
+    }
+    rows.len = 30;
+    model.rows(1, &rows);
+    drop(model);
+    shown.app.library = ["sources", "syn_flood", "names"]
+        .map(|name| crate::LibraryQuery {
+            name: name.to_owned(),
+            title: format!("what {name} does, in one line that may be rather long"),
+            text: text.to_owned(),
+        })
+        .into();
+    shown.press(&[KeyCode::Char('l'), KeyCode::End, KeyCode::Enter]);
+    shown.app.refresh(&shown.model.lock());
+    shown
+}
+
+#[test]
+fn rows_of_a_query_are_a_table() {
+    let mut shown = of_query();
+    insta::assert_snapshot!("query_100x16", shown.text(100, 16));
+    // A column to the right is seen once rows are sorted by it.
+    shown.press(&[KeyCode::Left, KeyCode::Down]);
+    insta::assert_snapshot!("query_by_last_column_60x16", shown.text(60, 16));
+    shown.press(&[KeyCode::Enter]);
+    insta::assert_snapshot!("row_of_query_80x8", shown.text(80, 8));
+    shown.press(&[KeyCode::Esc, KeyCode::Char('l')]);
+    insta::assert_snapshot!("library_60x8", shown.text(60, 8));
+    shown.type_text("what flood");
+    assert!(!shown.text(60, 8).contains("sources"));
+    shown.type_text("x");
+    assert!(shown.text(60, 8).contains("no query has these words"));
+}
+
+#[test]
+fn rows_of_a_query_fit_any_screen() {
+    for codes in [
+        &[][..],
+        &[KeyCode::Down, KeyCode::End],
+        &[KeyCode::Left],
+        &[KeyCode::Down, KeyCode::Enter],
+        &[KeyCode::Down, KeyCode::Enter, KeyCode::End],
+        &[KeyCode::Char('l')],
+        &[KeyCode::Char('l'), KeyCode::End],
+        &[KeyCode::Char('b')],
+    ] {
+        let mut shown = of_query();
+        shown.press(codes);
+        for width in (1..70).chain([130, 999]) {
+            for height in 1..30 {
+                shown.cells(width, height);
+            }
+        }
+    }
+}
+
 /// Packets of a row, among them hostile ones.
 fn packets() -> FoundPackets {
     let packet = |n: i64| {
@@ -232,7 +314,7 @@ fn packets() -> FoundPackets {
         FoundPacket { time: START + n * 1_000_000, length: 90, fields }
     };
     let notes = vec!["there are more: these are the first 40".to_owned()];
-    FoundPackets { packets: (0..40).map(packet).collect(), notes }
+    FoundPackets { packets: (0..40).map(packet).collect(), notes, condition: None }
 }
 
 #[test]

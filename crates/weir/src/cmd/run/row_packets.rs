@@ -1,7 +1,7 @@
 //! The packets of a row of the screen, looked for beside the run that it shows, and written into
 //! files.
 
-use crate::packets::{Earlier, FoundFile, file_of, that_meet};
+use crate::packets::{Earlier, FoundFile, Sought, file_of, list_of};
 use serde_json::Value as Json;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -87,12 +87,12 @@ impl<'scope, 'env> RowPackets<'scope, 'env> {
         RowPackets { scope, earlier: Arc::new(earlier), folder, search: None, save: None }
     }
 
-    /// Looks for the packets that meet a condition, and for those of an earlier one no more.
-    pub(super) fn look_for(&mut self, condition: Option<&str>) {
+    /// Looks for packets, and for those of an earlier search no more.
+    pub(super) fn look_for(&mut self, sought: Option<Result<Sought, NoPackets>>) {
         self.search = None;
-        let Some(condition) = condition else { return };
-        let (condition, earlier) = (condition.to_owned(), Arc::clone(&self.earlier));
-        let body = move |stop: &Arc<AtomicBool>| search(&condition, &earlier, stop);
+        let Some(sought) = sought else { return };
+        let earlier = Arc::clone(&self.earlier);
+        let body = move |stop: &Arc<AtomicBool>| search(sought, &earlier, stop).map_err(told);
         self.search = Some(RowSearch::start(self.scope, body));
     }
 
@@ -101,15 +101,15 @@ impl<'scope, 'env> RowPackets<'scope, 'env> {
         answered(&mut self.search)
     }
 
-    /// Writes the packets that meet a condition into a file, unless that is being done already.
-    pub(super) fn save(&mut self, condition: &str) {
+    /// Writes packets into a file, unless that is being done already.
+    pub(super) fn save(&mut self, sought: Result<Sought, NoPackets>) {
         if self.save.is_some() {
             return;
         }
-        let (condition, earlier) = (condition.to_owned(), Arc::clone(&self.earlier));
+        let earlier = Arc::clone(&self.earlier);
         let folder = self.folder.clone();
         let body = move |stop: &Arc<AtomicBool>| match folder {
-            Some(folder) => save(&condition, &earlier, &folder, stop),
+            Some(folder) => save(&sought.map_err(told)?, &earlier, &folder, stop),
             None => Err(NO_FOLDER.to_owned()),
         };
         self.save = Some(RowSearch::start(self.scope, body));
@@ -132,13 +132,13 @@ fn no_thread(e: &io::Error) -> String {
 
 /// Writes packets into a new file, and says how many and what is missing.
 fn save(
-    condition: &str,
+    sought: &Sought,
     earlier: &Earlier,
     folder: &Path,
     stop: &Arc<AtomicBool>,
 ) -> Result<String, String> {
     let FoundFile { bytes, packets, first, notes } =
-        file_of(condition, earlier, stop).map_err(told)?;
+        file_of(sought, earlier, stop).map_err(told)?;
     let Some(first) = first else { return Err("there are no such packets any more".to_owned()) };
     let (path, mut file) =
         new_file(folder, first).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -174,11 +174,11 @@ fn told(why: NoPackets) -> String {
 }
 
 fn search(
-    condition: &str,
+    sought: Result<Sought, NoPackets>,
     earlier: &Earlier,
     stop: &Arc<AtomicBool>,
-) -> Result<FoundPackets, String> {
-    that_meet(condition, earlier, stop).map(|answer| for_screen(&answer)).map_err(told)
+) -> Result<FoundPackets, NoPackets> {
+    list_of(&sought?, earlier, stop).map(|answer| for_screen(&answer))
 }
 
 /// An answer of the API, as the screen shows it.
@@ -201,10 +201,19 @@ fn for_screen(answer: &Json) -> FoundPackets {
             None => "packets that came before are gone".to_owned(),
         });
     }
+    let texts = |name: &str| -> Vec<&str> {
+        answer[name].as_array().into_iter().flatten().filter_map(Json::as_str).collect()
+    };
+    let passed_over = texts("passed_over");
+    if !passed_over.is_empty() {
+        let stages = passed_over.join(", ");
+        notes.push(format!("others may be among them: {stages} can't be followed back"));
+    }
     if let Some(error) = answer["error"].as_str() {
         notes.push(error.to_owned());
     }
-    FoundPackets { packets, notes }
+    let condition = Some(texts("query").join(" | ")).filter(|text| !text.is_empty());
+    FoundPackets { packets, notes, condition }
 }
 
 fn packet(answer: &Json) -> FoundPacket {
@@ -243,13 +252,16 @@ mod tests {
         let found = for_screen(&json!({
             "packets": [packet], "more": true, "source": "ring", "gone": true,
             "kept_from": "2026-11-21T05:50:00Z", "cut_short": true, "error": "broken",
+            "passed_over": ["limit", "top"], "query": ["where tcp", "where dport == 7"],
         }));
+        assert_eq!(found.condition.as_deref(), Some("where tcp | where dport == 7"));
         assert_eq!(
             found.notes,
             [
                 "there are more: these are the latest 1",
                 "the search took too long, and was ended",
                 "packets are kept since 2026-11-21T05:50:00Z; earlier ones are gone",
+                "others may be among them: limit, top can't be followed back",
                 "broken",
             ]
         );

@@ -7,7 +7,8 @@ use super::serves::is_stream;
 use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::{Status, usage};
-use crate::packets::Earlier;
+use crate::library::{Entry, LIBRARY};
+use crate::packets::{Earlier, Sought, of_condition, of_values};
 use crate::page::RunPhase;
 use crate::signals;
 use crate::stats::{RunCounts, Stats};
@@ -28,14 +29,17 @@ use weir_engine::functions::Functions;
 use weir_engine::reading::Reading;
 use weir_engine::run::{Change, Changes, Outcome};
 use weir_engine::suppress::SuppressionList;
+use weir_http::NoPackets;
+use weir_lang::Query;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::source::Source;
-use weir_plan::Program;
 use weir_plan::change::continued;
 use weir_plan::together::side_by_side;
+use weir_plan::{Program, SourceKind};
 use weir_sink::json;
 use weir_top::{
-    FoundPackets, ModelSink, Pace, Phase, RunState, Screen, ScreenRun, Setup, SharedModel,
+    FoundPackets, LibraryQuery, ModelSink, Pace, PacketsWanted, Phase, RunState, Screen, ScreenRun,
+    Setup, SharedModel,
 };
 
 /// Shows what comes by interfaces or from captures on a screen, until somebody ends it.
@@ -95,7 +99,8 @@ pub(crate) fn show(
     };
     let model = SharedModel::new(pace);
     let ScreenTerminal { terminal, look } = screen;
-    let screen = Screen { source, look, setup: setup.clone(), model: model.clone() };
+    let (library, shown) = (queries(), model.clone());
+    let screen = Screen { source, look, setup: setup.clone(), library, model: shown };
     run.show(&terminal, screen, Counted { setup, programs })
 }
 
@@ -103,6 +108,42 @@ pub(crate) fn show(
 struct Counted {
     setup: Setup,
     programs: Vec<(String, Program)>,
+}
+
+impl Counted {
+    /// How packets are looked for.
+    fn sought(&self, wanted: &PacketsWanted) -> Result<Sought, NoPackets> {
+        let (output, row) = match wanted {
+            PacketsWanted::Condition(text) => return of_condition(text),
+            PacketsWanted::Row { output, row } => (*output, row),
+        };
+        let query = self.setup.query.as_ref();
+        let program =
+            query.and_then(|query| self.programs.iter().find(|(name, _)| *name == query.name));
+        let Some((name, program)) = program else {
+            return Err(NoPackets::Unknown("the query of the row runs no more".to_owned()));
+        };
+        of_values(name, program, output, &row.values)
+    }
+}
+
+/// The queries that a screen can run: those over packets that send none, and write no files.
+fn queries() -> Vec<LibraryQuery> {
+    let fits = |entry: &&Entry| {
+        let query = Query { name: entry.name, text: entry.text };
+        let compiled = weir_lang::compile(&query, &weir_lang::Options::default());
+        compiled.is_ok_and(|compiled| {
+            let program = compiled.program;
+            let writes = program.ends().next().is_some() || program.captures().next().is_some();
+            program.source == SourceKind::Packets && !writes
+        })
+    };
+    let query = |entry: &Entry| LibraryQuery {
+        name: entry.name.to_owned(),
+        title: entry.title(),
+        text: entry.text.to_owned(),
+    };
+    LIBRARY.iter().filter(fits).map(query).collect()
 }
 
 /// Packets as the engine reads them.
@@ -347,16 +388,18 @@ impl ScreenRun for ShownRun<'_, '_> {
         self.refused.take().map(|why| (self.counted.setup.clone(), why))
     }
 
-    fn look_for_packets(&mut self, condition: Option<&str>) {
-        self.packets.look_for(condition);
+    fn look_for_packets(&mut self, wanted: Option<&PacketsWanted>) {
+        let sought = wanted.map(|wanted| self.counted.sought(wanted));
+        self.packets.look_for(sought);
     }
 
     fn found(&mut self) -> Option<Result<FoundPackets, String>> {
         self.packets.found()
     }
 
-    fn save_packets(&mut self, condition: &str) {
-        self.packets.save(condition);
+    fn save_packets(&mut self, wanted: &PacketsWanted) {
+        let sought = self.counted.sought(wanted);
+        self.packets.save(sought);
     }
 
     fn saved(&mut self) -> Option<Result<String, String>> {
@@ -389,5 +432,28 @@ impl ScreenRun for ShownRun<'_, '_> {
         let read = self.total.filter(|total| is_whole && *total > 0).map(share);
         let RunCounts { ledger, interfaces } = counts;
         Some(RunState { phase: Phase::Running { read }, ledger, interfaces })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_query_of_the_screen_runs_beside_what_it_counts() {
+        let all = queries();
+        let has = |name: &str| all.iter().any(|query| query.name == name);
+        assert!(all.len() > 50 && has("sources") && has("syn_flood") && has("tcp-health"));
+        // They send packets, or read flow records.
+        assert!(!has("knock") && !has("balance") && !has("record-talkers"));
+        for query in all {
+            let (name, filter) = (query.name.clone(), "tcp and ip.src != 192.0.2.1".to_owned());
+            let mut setup = Setup::first(Pace::Whole, 2);
+            setup.data.push(weir_top::Data::Query);
+            (setup.query, setup.filter) = (Some(query), filter);
+            let programs = setup.compile().expect("compiles");
+            assert!(programs.iter().any(|(program, _)| *program == name), "{name}");
+            side_by_side(programs).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
     }
 }
