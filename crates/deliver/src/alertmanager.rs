@@ -86,7 +86,7 @@ impl Receiver for Alertmanager {
         for some in open.chunks(BATCH_MAX) {
             match self.post(some, clock::now() + SEND_PATIENCE) {
                 // Nor would it take the others.
-                Err(failure @ Failure::Away(_)) => return Err(failure),
+                Err(failure @ (Failure::Away(_) | Failure::Gone(_))) => return Err(failure),
                 Err(failure) => all = Err(failure),
                 Ok(()) => {}
             }

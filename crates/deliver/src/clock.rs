@@ -1,4 +1,4 @@
-//! Real time: how long receivers may take, and when a mail was written.
+//! Real time: how long receivers may take, and when a mail or a webhook was sent.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +10,7 @@ pub(crate) fn now() -> Instant {
 }
 
 /// The time since 1970; zero where the clock is before that.
-#[expect(clippy::disallowed_methods, reason = "mails bear the date on which they are sent")]
+#[expect(clippy::disallowed_methods, reason = "mails and webhooks bear the time of sending")]
 pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }

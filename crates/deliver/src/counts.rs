@@ -13,7 +13,8 @@ pub struct TargetCounts {
     pub waiting: u64,
     /// Alerts that found the queue full.
     pub full: u64,
-    /// Alerts that it refused for good, or answered with errors again and again.
+    /// Alerts that it refused for good or answered with errors again and again, and those that came
+    /// when it wanted no more.
     pub refused: u64,
     /// Alerts that it was away for, for too long or as the run ended.
     pub away: u64,

@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Busy(String, Option<Duration>),
     /// It will never take this message.
     Refused(String),
+    /// It wants no more messages.
+    Gone(String),
 }
 
 impl Failure {
@@ -31,7 +33,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Away(why) | Failure::Busy(why, _) | Failure::Refused(why) => f.write_str(why),
+            Failure::Away(why)
+            | Failure::Busy(why, _)
+            | Failure::Refused(why)
+            | Failure::Gone(why) => f.write_str(why),
         }
     }
 }

@@ -57,6 +57,7 @@ impl Answer {
         let why = format!("it answers with the status {}", self.status);
         match self.status {
             200..=299 => Ok(()),
+            410 => Err(Failure::Gone(why)),
             408 | 425 | 429 | 500..=599 => Err(Failure::Busy(why, self.retry_after)),
             _ => Err(Failure::Refused(why)),
         }
@@ -116,6 +117,7 @@ mod tests {
                 Ok(()) => "taken".to_owned(),
                 Err(Failure::Busy(_, Some(after))) => format!("after {after:?}"),
                 Err(Failure::Busy(..)) => "again".to_owned(),
+                Err(Failure::Gone(_)) => "no more".to_owned(),
                 Err(_) => "never".to_owned(),
             },
             Ok(None) => "unfinished".to_owned(),
@@ -127,6 +129,7 @@ mod tests {
             ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 OK\r\n\r\n", "taken"),
             ("HTTP/1.1 302 Found\r\nLocation: http://evil\r\n\r\n", "never"),
             ("HTTP/1.1 404 x\r\n\r\n", "never"),
+            ("HTTP/1.1 410 x\r\n\r\n", "no more"),
             ("HTTP/1.1 503 x\r\n\r\n", "again"),
             ("HTTP/1.1 429 x\r\nretry-after: 7\r\n\r\n", "after 7s"),
             ("HTTP/1.1 429 x\r\nretry-after: 999999999999\r\n\r\n", "after 600s"),

@@ -12,6 +12,7 @@
 //! | `courier.rs`, `counts.rs` | the side of the run |
 //! | `serve.rs`, `queue.rs`, `worker.rs` | the other process: a queue and a thread for each target |
 //! | `syslog.rs`, `webhook.rs`, `chat.rs`, `mail.rs`, `alertmanager.rs` | what is sent, by target |
+//! | `signature.rs` | how webhooks are signed |
 //! | `connection.rs`, `tls.rs`, `http.rs`, `smtp.rs` | how it is sent, each with a deadline |
 //! | `journal.rs` | alerts that wait, in files that outlast the process |
 //! | `clean.rs` | the one place where texts of packets are made harmless |
@@ -37,6 +38,7 @@ mod message;
 mod queue;
 mod receiver;
 mod serve;
+mod signature;
 mod smtp;
 mod syslog;
 mod target;

@@ -1,5 +1,6 @@
 //! Bounds of delivery: how much waits, how long, and how often it is tried.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Targets of a run.
@@ -94,6 +95,13 @@ pub(crate) const SETUP_BYTES_MAX: u64 = 32 << 20;
 
 /// Bytes of a file with a password, a key or a token.
 pub(crate) const SECRET_BYTES_MAX: u64 = 4096;
+
+/// Secrets that sign a webhook: one, and older ones while receivers change to it.
+pub(crate) const SIGNING_KEYS_MAX: usize = 8;
+/// Bytes of a key that is written as `whsec_` and base64 (Standard Webhooks 1.0).
+pub(crate) const SIGNING_KEY_BYTES: RangeInclusive<usize> = 24..=64;
+/// Bytes of a key that is written as a text, at least.
+pub(crate) const SIGNING_TEXT_BYTES_MIN: usize = 16;
 
 /// Bytes of a request that a user has written.
 pub(crate) const REQUEST_BYTES_MAX: u64 = 64 << 10;

@@ -5,6 +5,7 @@ use crate::clean;
 use crate::limits::{
     CERTIFICATES_MAX, CONFIG_BYTES_MAX, REQUEST_BYTES_MAX, SECRET_BYTES_MAX, TARGETS_MAX,
 };
+use crate::signature::SigningKey;
 use crate::target::{
     AlertFilter, AlertmanagerForm, BodyForm, Kind, Login, MailForm, MailSecurity, Peer,
     RequestForms, Secret, SyslogForm, Target, Transport, WebhookForm,
@@ -276,6 +277,15 @@ impl Options<'_> {
         }
     }
 
+    /// The keys in the file that an option names; none without that option.
+    fn signing_keys(&mut self, name: &'static str) -> Result<Vec<SigningKey>, LineError> {
+        let Some(file) = self.take(name) else { return Ok(Vec::new()) };
+        let path = self.folder.join(file);
+        let text = read(&path, SECRET_BYTES_MAX).map_err(|e| LineError(format!("{name}={e}")))?;
+        let named = |why| LineError(format!("{name}={}: {why}", path.display()));
+        SigningKey::parse_all(&text).map_err(named)
+    }
+
     /// The request in the file that an option names.
     fn template(&mut self, name: &'static str) -> Result<Option<RequestTemplate>, LineError> {
         let Some(file) = self.take(name) else { return Ok(None) };
@@ -375,7 +385,7 @@ fn webhook(url: &Url, options: &mut Options<'_>) -> Result<WebhookForm, LineErro
         path: Secret(url.path.clone()),
         body,
         requests,
-        key: options.secret("secret")?,
+        keys: options.signing_keys("secret")?,
         token: options.secret("token")?,
     })
 }
@@ -528,7 +538,7 @@ mod tests {
     fn files_name_targets_line_by_line() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("alerts.conf");
-        fs::write(folder.path().join("key"), "k").expect("writes");
+        fs::write(folder.path().join("key"), "sixteen bytes it").expect("writes");
         fs::write(&file, "# ours\n\nsyslog://a\nhttps://b secret=key\n").expect("writes");
         let all = Target::read_file(&file).expect("targets");
         assert_eq!(

@@ -1,6 +1,7 @@
 //! What alerts are delivered to.
 
 use crate::alert::{Alert, Severity, State};
+use crate::signature::SigningKey;
 use crate::template::RequestTemplate;
 use crate::tls::Trust;
 use serde::{Deserialize, Serialize};
@@ -137,8 +138,8 @@ pub(crate) struct WebhookForm {
     pub(crate) body: BodyForm,
     /// What is asked instead, if the user has written that.
     pub(crate) requests: Option<RequestForms>,
-    /// The key of the signature.
-    pub(crate) key: Option<Secret>,
+    /// The keys that sign it, the newest first; empty where it is not signed.
+    pub(crate) keys: Vec<SigningKey>,
     /// What the header `Authorization` has after `Bearer`.
     pub(crate) token: Option<Secret>,
 }

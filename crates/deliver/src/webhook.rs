@@ -3,14 +3,13 @@
 
 use crate::alert::{Alert, State};
 use crate::chat;
+use crate::clock;
 use crate::connection::Route;
 use crate::failure::Failure;
 use crate::http::{self, HttpRequest};
 use crate::receiver::Receiver;
+use crate::signature;
 use crate::target::{RequestForms, Secret, WebhookForm};
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -59,14 +58,17 @@ impl Receiver for Webhook {
     fn send(&mut self, alerts: &[Arc<Alert>], by: Instant) -> Result<(), Failure> {
         for alert in alerts {
             let Some(Asked { method, path, body }) = self.asked(alert)? else { continue };
-            let mut headers = vec![("Idempotency-Key", alert.id.clone())];
-            if let Some(key) = &self.form.key {
-                headers.push(("X-Weir-Signature", signature(key, body.as_bytes())));
-            }
-            headers.extend(bearer(self.form.token.as_ref()));
             let (path, body) = (path.as_str(), body.as_bytes());
+            let seconds = clock::since_1970().as_secs();
+            let mut headers = signature::headers(&self.form.keys, &alert.id, seconds, body);
+            headers.extend(bearer(self.form.token.as_ref()));
             let request = HttpRequest { method, path, headers: &headers, body };
-            http::send(&self.route, &request, by)?;
+            let sent = http::send(&self.route, &request, by);
+            sent.map_err(|failure| match failure {
+                // Each request has a path of its own, and others may still be there.
+                Failure::Gone(why) if self.form.requests.is_some() => Failure::Refused(why),
+                failure => failure,
+            })?;
         }
         Ok(())
     }
@@ -77,28 +79,87 @@ pub(crate) fn bearer(token: Option<&Secret>) -> Option<(&'static str, String)> {
     token.map(|token| ("Authorization", format!("Bearer {}", token.0)))
 }
 
-/// The signature of a body: HMAC-SHA256, in hexadecimal digits.
-fn signature(key: &Secret, body: &[u8]) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key.0.as_bytes()).expect("keys of any length");
-    mac.update(body);
-    let mut out = "sha256=".to_owned();
-    for byte in mac.finalize().into_bytes() {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alert::tests::alert;
+    use crate::limits::SEND_PATIENCE;
+    use crate::signature::SigningKey;
+    use crate::target::{BodyForm, Peer};
+    use crate::template::RequestTemplate;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use hmac::{Hmac, KeyInit as _, Mac as _};
+    use sha2::Sha256;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    fn form(secrets: &str, requests: Option<RequestForms>) -> WebhookForm {
+        WebhookForm {
+            path: Secret("/a".to_owned()),
+            body: BodyForm::Json,
+            requests,
+            keys: SigningKey::parse_all(secrets).expect("keys"),
+            token: None,
+        }
+    }
+
+    /// Sends an alert to a server that answers with a status: the head and the body that arrived,
+    /// and the result.
+    fn exchange(form: WebhookForm, status: u16) -> (String, String, Result<(), Failure>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            write!(stream, "HTTP/1.1 {status} x\r\n\r\n").expect("writes");
+            let mut text = String::new();
+            stream.read_to_string(&mut text).expect("text");
+            text
+        });
+        let route = Route { peer: Peer { host: "127.0.0.1".to_owned(), port }, tls: None };
+        let alerts = [Arc::new(alert("start", "high", "716 SYNs"))];
+        let mut webhook = Webhook::new(route, form);
+        let result = webhook.send(&alerts, clock::now() + SEND_PATIENCE);
+        let text = server.join().expect("no panic");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        (head.to_owned(), body.to_owned(), result)
+    }
 
     #[test]
-    fn the_signature_is_that_of_rfc_4231() {
-        // Test case 2.
-        let key = Secret("Jefe".to_owned());
-        assert_eq!(
-            signature(&key, b"what do ya want for nothing?"),
-            "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
+    fn a_receiver_can_verify_each_signature() {
+        let keys: [&[u8]; 2] = [&[0xa5; 32], b"sixteen bytes it"];
+        let secrets = format!("whsec_{}\nsixteen bytes it\n", BASE64.encode(keys[0]));
+        let before = clock::since_1970().as_secs();
+        let (head, body, result) = exchange(form(&secrets, None), 204);
+        assert_eq!(result, Ok(()));
+        let header = |name: &str| {
+            let value = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            value.unwrap_or_else(|| panic!("{name} is not in {head}"))
+        };
+        let time = header("webhook-timestamp");
+        let seconds: u64 = time.parse().expect("a number");
+        assert!(before <= seconds && seconds <= clock::since_1970().as_secs());
+        assert_eq!(header("webhook-id"), "run-1");
+        let signatures: Vec<&str> = header("webhook-signature").split(' ').collect();
+        assert_eq!(signatures.len(), 2);
+        for (key, signature) in keys.iter().zip(signatures) {
+            let digits = signature.strip_prefix("v1,").expect("of this version");
+            let signature = BASE64.decode(digits).expect("base64");
+            let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key");
+            mac.update([header("webhook-id"), time, &body].join(".").as_bytes());
+            mac.verify_slice(&signature).expect("it is signed");
+        }
+    }
+
+    #[test]
+    fn a_webhook_that_is_gone_gets_nothing_more_and_a_path_may_be_gone() {
+        let why = "it answers with the status 410".to_owned();
+        let secret = "sixteen bytes it";
+        assert_eq!(exchange(form(secret, None), 410).2, Err(Failure::Gone(why.clone())));
+        let start = RequestTemplate::parse("DELETE /tickets/{syns}").expect("a request");
+        let requests = Some(RequestForms { start, end: None });
+        let (head, body, result) = exchange(form(secret, requests), 410);
+        assert_eq!(result, Err(Failure::Refused(why)));
+        assert!(head.starts_with("DELETE /a/tickets/716 HTTP/1.1\r\n") && body.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::counts::TargetCounts;
 use crate::failure::Failure;
 use crate::limits::{
-    AWAY_MAX, PAUSE_ENDING, PAUSE_FIRST, PAUSE_MAX, SAY_EVERY, SEND_PATIENCE, TRIES_MAX,
+    AWAY_MAX, BATCH_MAX, PAUSE_ENDING, PAUSE_FIRST, PAUSE_MAX, SAY_EVERY, SEND_PATIENCE, TRIES_MAX,
 };
 use crate::queue::{Next, Queue};
 use crate::receiver::{Batching, Receiver};
@@ -100,7 +100,9 @@ impl TargetState {
         told.counts.error = Some(failure.to_string());
         let now = clock::now();
         let was_said = told.at.is_some_and(|at| now.saturating_duration_since(at) < SAY_EVERY);
-        if !told.fails && !was_said {
+        // A target is gone once.
+        let is_gone = matches!(failure, Failure::Gone(_));
+        if is_gone || (!told.fails && !was_said) {
             let text = format!("alerts to {}: {failure}; {then}", told.counts.name);
             told.say.push(text);
             told.at = Some(now);
@@ -129,8 +131,10 @@ pub(crate) fn deliver(line: &TargetState, receiver: &mut dyn Receiver, pace: Pac
         let alerts = match queue.next(how, not_before, receiver.repeat_at()) {
             Next::Deliver(alerts) => alerts,
             Next::Repeat => {
-                if let Err(failure) = receiver.repeat(clock::now() + SEND_PATIENCE) {
-                    line.failed(&failure, "it is told again of alerts that go on");
+                match receiver.repeat(clock::now() + SEND_PATIENCE) {
+                    Ok(()) => {}
+                    Err(failure @ Failure::Gone(_)) => after(failure, 0, line, pace, &mut trouble),
+                    Err(failure) => line.failed(&failure, "it is told again of alerts that go on"),
                 }
                 continue;
             }
@@ -164,6 +168,11 @@ fn after(failure: Failure, n: usize, line: &TargetState, pace: Pace, trouble: &m
             give_up(line, n, trouble);
             return;
         }
+        Failure::Gone(_) => {
+            line.failed(&failure, "no more alerts are sent to it");
+            leave_out(line);
+            return;
+        }
         Failure::Busy(_, asked) => {
             trouble.tries += 1;
             if trouble.tries >= pace.tries {
@@ -185,6 +194,15 @@ fn after(failure: Failure, n: usize, line: &TargetState, pace: Pace, trouble: &m
     trouble.pauses += 1;
     let pause = clock::jittered(own).max(pause.unwrap_or_default());
     queue.pause(pause, PAUSE_ENDING);
+}
+
+/// Leaves out all that waits and comes for a target that wants no more, until nothing more comes.
+fn leave_out(line: &TargetState) {
+    let how = Batching { alerts_max: BATCH_MAX, gather: Duration::ZERO, apart: Duration::ZERO };
+    while let Next::Deliver(alerts) = line.queue.next(how, clock::now(), None) {
+        line.queue.remove(alerts.len());
+        line.told().counts.refused += alerts.len() as u64;
+    }
 }
 
 fn give_up(line: &TargetState, n: usize, trouble: &mut Trouble) {
@@ -254,6 +272,10 @@ mod tests {
         Failure::Busy("500".to_owned(), None)
     }
 
+    fn gone() -> Failure {
+        Failure::Gone("410".to_owned())
+    }
+
     #[test]
     fn alerts_wait_for_a_receiver_that_is_away_and_keep_their_order() {
         let (receiver, counts) = run(&["a", "b", "c"], vec![away(); 20], 1);
@@ -280,6 +302,42 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_that_is_gone_is_sent_nothing_more() {
+        for batch in [1, 2] {
+            let (receiver, counts) = run(&["a", "b", "c"], vec![gone(), busy()], batch);
+            assert_eq!((receiver.got.len(), receiver.sends), (0, 2));
+            assert_eq!((counts.refused, counts.error.as_deref()), (3, Some("410")));
+        }
+    }
+
+    /// It is gone when it is told again of alerts that go on. The run ends then.
+    struct GoneMeanwhile(Arc<TargetState>);
+
+    impl Receiver for GoneMeanwhile {
+        fn send(&mut self, _alerts: &[Arc<Alert>], _by: Instant) -> Result<(), Failure> {
+            panic!("it wants no more");
+        }
+
+        fn repeat_at(&self) -> Option<Instant> {
+            Some(clock::now())
+        }
+
+        fn repeat(&mut self, _by: Instant) -> Result<(), Failure> {
+            self.0.queue.end();
+            Err(gone())
+        }
+    }
+
+    #[test]
+    fn a_receiver_that_is_gone_is_not_told_again() {
+        let line = Arc::new(TargetState::new("x"));
+        assert!(line.queue.push(Arc::new(alert("start", "high", "a"))));
+        deliver(&line, &mut GoneMeanwhile(Arc::clone(&line)), FAST);
+        let (counts, say) = line.last_counts();
+        assert_eq!((counts.refused, say.len()), (1, 1), "{say:?}");
+    }
+
+    #[test]
     fn a_receiver_is_spoken_of_when_it_fails_and_when_it_is_back() {
         let line = TargetState::new("x");
         line.failed(&away(), "trying again");
@@ -289,5 +347,7 @@ mod tests {
         let say = line.counts().1;
         assert_eq!(say, ["alerts to x: gone; trying again", "alerts to x: delivered again"]);
         assert!(line.counts().1.is_empty());
+        line.failed(&gone(), "no more");
+        assert_eq!(line.counts().1, ["alerts to x: 410; no more"]);
     }
 }

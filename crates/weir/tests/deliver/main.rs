@@ -11,7 +11,7 @@ mod real;
 mod receivers;
 
 use common::workplace;
-use receivers::{Hook, Manner, Streamed, kill, nobody, until};
+use receivers::{Hook, Manner, Request, Streamed, kill, nobody, until};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,6 +19,9 @@ use std::process::{Command, Output};
 const FLOOD: &str = "packets | where tcp.syn and not tcp.ack \
     | summarize syns = count() by server = ip.dst every 1s | where syns > 100 \
     | alert \"{syns} SYNs to {server}\" severity high";
+
+/// Two secrets, the newest first.
+const SECRETS: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\nein Geheimnis als Text";
 
 fn flood(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))
@@ -37,7 +40,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn a_webhook_gets_the_rows_that_are_printed() {
     let folder = workplace();
-    fs::write(folder.path().join("key"), "geheim\n").expect("writes");
+    fs::write(folder.path().join("key"), format!("{SECRETS}\n")).expect("writes");
     fs::write(folder.path().join("token"), "abc\n").expect("writes");
     let hook = Hook::start(Manner::Takes);
     let to = format!("http://{}/a?b=c secret=key token=token", hook.address);
@@ -52,11 +55,12 @@ fn a_webhook_gets_the_rows_that_are_printed() {
     assert_eq!(first.header("content-type"), Some("application/json"));
     assert_eq!(first.header("authorization"), Some("Bearer abc"));
     assert_eq!(first.header("host"), Some(hook.address.as_str()));
-    let signature = first.header("x-weir-signature").expect("a signature");
-    let digits = signature.strip_prefix("sha256=").expect("of this kind");
-    assert!(digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()));
-    let ids: Vec<_> = requests.iter().map(|r| r.header("idempotency-key")).collect();
-    assert!(ids[0].is_some() && ids[0] != ids[1]);
+    let signatures = first.header("webhook-signature").expect("signatures").split(' ');
+    let lens: Vec<_> =
+        signatures.map(|s| s.strip_prefix("v1,").expect("a version").len()).collect();
+    assert_eq!(lens, [44, 44]);
+    assert_ne!(first.attempt().id, requests[1].attempt().id);
+    assert!(first.attempt().seconds > 1_700_000_000);
     let line = format!("alerts     2 delivered to http://{}\n", hook.address);
     assert!(said(&output).contains(&line), "{}", said(&output));
     assert!(!said(&output).contains("b=c"), "a path may be secret: {}", said(&output));
@@ -65,16 +69,20 @@ fn a_webhook_gets_the_rows_that_are_printed() {
 #[test]
 fn an_alert_that_is_sent_again_has_the_same_id() {
     let folder = workplace();
-    for manner in [Manner::FailsFirst(1), Manner::ClosesFirst(1)] {
+    for manner in [Manner::FailsFirst(2), Manner::ClosesFirst(1)] {
         let hook = Hook::start(manner);
         let to = format!("http://{}", hook.address);
         let output = flood(folder.path(), &["--alert-to", &to, "--fail-on-loss"]);
         assert_eq!(output.status.code(), Some(0), "{manner:?}: {}", said(&output));
-        let ids: Vec<_> =
-            hook.all().iter().map(|r| r.header("idempotency-key").map(str::to_owned)).collect();
+        let all: Vec<_> = hook.all().iter().map(Request::attempt).collect();
         match manner {
-            Manner::FailsFirst(_) => assert!(ids.len() == 3 && ids[0] == ids[1], "{ids:?}"),
-            _ => assert_eq!(ids.len(), 2),
+            Manner::FailsFirst(_) => {
+                let ids: Vec<_> = all.iter().map(|attempt| attempt.id.as_str()).collect();
+                assert!(matches!(ids[..], [a, b, c, d] if a == b && b == c && c != d), "{ids:?}");
+                // Both pauses together take longer than a second.
+                assert!(all[0].seconds < all[2].seconds, "{all:?}");
+            }
+            _ => assert_eq!(all.len(), 2),
         }
         let told = format!("alerts to http://{}: ", hook.address);
         assert!(said(&output).contains(&told), "{}", said(&output));
@@ -87,13 +95,14 @@ fn an_alert_that_is_sent_again_has_the_same_id() {
 fn what_was_not_delivered_is_counted_and_told() {
     let folder = workplace();
     let refuses = Hook::start(Manner::Answers(404));
+    let gone = Hook::start(Manner::Answers(410));
     let redirects = Hook::start(Manner::Answers(302));
     let fails = Hook::start(Manner::Answers(500));
     let silent = Hook::start(Manner::NeverAnswers);
     let deaf = Hook::start(Manner::NeverReads);
     let takes = Hook::start(Manner::Takes);
     let away = nobody();
-    let targets = [&refuses, &redirects, &fails, &silent, &deaf, &takes];
+    let targets = [&refuses, &gone, &redirects, &fails, &silent, &deaf, &takes];
     let lines: Vec<String> =
         targets.iter().map(|hook| format!("http://{}/\n", hook.address)).collect();
     let config = format!("# all of them\n{}syslog+tcp://{away}\n", lines.concat());
@@ -106,6 +115,10 @@ fn what_was_not_delivered_is_counted_and_told() {
         (
             &refuses.address,
             "0 delivered to http://{}; 2 undelivered: 2 it did not accept (it answers with the status 404)",
+        ),
+        (
+            &gone.address,
+            "0 delivered to http://{}; 2 undelivered: 2 it did not accept (it answers with the status 410)",
         ),
         (
             &redirects.address,
@@ -126,6 +139,7 @@ fn what_was_not_delivered_is_counted_and_told() {
     assert!(text.contains("waiting for alerts to be delivered, at most 10 s"), "{text}");
     assert!(text.contains("alerts were lost (--fail-on-loss)"), "{text}");
     assert!(redirects.all().len() == 2, "a redirection is not followed");
+    assert!(gone.all().len() == 1, "it wanted no more");
 }
 
 /// The end of an alert comes when it ends, not when the run does.
@@ -245,9 +259,14 @@ fn wrong_receivers_are_refused_before_the_run() {
     fs::write(folder.path().join("bad.conf"), "syslog://a\nsyslog://b facility=9\n")
         .expect("writes");
     fs::write(folder.path().join("empty.conf"), "# none\n").expect("writes");
+    fs::write(folder.path().join("short"), "geheim\n").expect("writes");
     for (args, why) in [
         (&["--alert-to", "10.0.0.1"][..], "--alert-to: `10.0.0.1` is no address"),
         (&["--alert-to", "https://h secret=missing"], "--alert-to: secret=missing: No such file"),
+        (
+            &["--alert-to", "https://h secret=short"],
+            "--alert-to: secret=short: line 1: the secret has 6 bytes, and needs 16 at least",
+        ),
         (&["--alert-to", "https://h ca=fixtures/syn_flood.pcap"], "--alert-to: ca"),
         (&["--alert-config", "missing"], "--alert-config missing: missing: No such file"),
         (&["--alert-config", "bad.conf"], "--alert-config bad.conf: line 2: facility=9"),

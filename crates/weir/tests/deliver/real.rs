@@ -4,7 +4,7 @@ use crate::common::{skip, workplace};
 use crate::receivers::{
     Hook, Manner, Server, Streamed, certificate, free_port, get, unpacked, until,
 };
-use crate::{flood, said};
+use crate::{SECRETS, flood, said};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -298,6 +298,50 @@ fn alertmanager_is_told_of_alerts_until_they_end() {
     until("it is resolved", resolved);
     let (text, status) = run.end();
     assert_eq!(status, Some(0), "{text}");
+}
+
+/// A webhook that verifies requests as Standard Webhooks 1.0 says; it answers with 204 or 401.
+const VERIFIES: &str = r#"
+import base64, hashlib, hmac, http.server, sys, time
+KEY = base64.b64decode(sys.argv[2])
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        sent, time_sent = self.headers["webhook-id"], self.headers["webhook-timestamp"]
+        signed = f"{sent}.{time_sent}.".encode() + body
+        expected = base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest()).decode()
+        signatures = (s.split(",", 1) for s in self.headers["webhook-signature"].split(" "))
+        good = any(v == "v1" and hmac.compare_digest(s, expected) for v, s in signatures)
+        good = good and abs(time.time() - int(time_sent)) < 300
+        self.send_response(204 if good else 401)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"#;
+
+/// While secrets change, receivers with the new one and those with the old one verify alerts, and
+/// others refuse them.
+#[test]
+fn receivers_verify_signatures_by_either_secret() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("receivers_verify_signatures_by_either_secret", "there is no python3");
+    }
+    let folder = workplace();
+    fs::write(folder.path().join("hook.py"), VERIFIES).expect("writes");
+    fs::write(folder.path().join("secrets"), SECRETS).expect("writes");
+    let new = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let old = "ZWluIEdlaGVpbW5pcyBhbHMgVGV4dA==";
+    for (key, status) in [(new, 0), (old, 0), ("YW5vdGhlciBzZWNyZXQ=", 1)] {
+        let port = free_port();
+        let mut python = Command::new("python3");
+        python.args(["hook.py", &port.to_string(), key]).current_dir(folder.path());
+        let _server = Server::start(&mut python);
+        until("the hook listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let to = format!("http://127.0.0.1:{port} secret=secrets");
+        let output = flood(folder.path(), &["--alert-to", &to, "--fail-on-loss"]);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(status), "{key}: {text}");
+        assert_eq!(text.contains("(it answers with the status 401)"), status == 1, "{text}");
+    }
 }
 
 /// A receiver that is killed in the middle of everything, and comes back.

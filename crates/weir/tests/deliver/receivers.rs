@@ -38,11 +38,26 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
+/// What tells an attempt to deliver an alert from others.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) id: String,
+    /// Since 1970.
+    pub(crate) seconds: u64,
+}
+
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let named =
             |line: &&str| line.split_once(": ").is_some_and(|(n, _)| n.eq_ignore_ascii_case(name));
         self.head.lines().find(named).and_then(|line| line.split_once(": ")).map(|(_, v)| v)
+    }
+
+    /// Which attempt this is.
+    pub(crate) fn attempt(&self) -> Attempt {
+        let id = self.header("webhook-id").expect("an id").to_owned();
+        let seconds = self.header("webhook-timestamp").and_then(|time| time.parse().ok());
+        Attempt { id, seconds: seconds.expect("a time") }
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
