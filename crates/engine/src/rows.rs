@@ -139,7 +139,7 @@ impl Rows {
     }
 
     /// Forgets all rows; keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.len = 0;
         self.order.clear();
         self.clock.clear();
@@ -162,12 +162,21 @@ impl Rows {
 
     /// Appends some rows of rows of the same columns. There is room for a batch of them.
     pub(crate) fn append(&mut self, from: &Rows, range: Range<usize>) {
-        let at = self.len;
-        self.len += range.len();
         self.order.extend_from_slice(&from.order[range.clone()]);
         self.clock.extend_from_slice(&from.clock[range.clone()]);
-        let columns = self.columns.iter_mut().chain([&mut self.time]);
-        for (to, from) in columns.zip(from.columns.iter().chain([&from.time])) {
+        self.time.append(self.len, &from.time, range.clone());
+        self.append_cells(from, range);
+    }
+
+    /// Appends the columns of some rows of rows of the same columns, without what is no column:
+    /// their time and their order. A sink needs no more. There is room for a batch of rows.
+    ///
+    /// # Panics
+    /// If there is no room.
+    pub fn append_cells(&mut self, from: &Rows, range: Range<usize>) {
+        let at = self.len;
+        self.len += range.len();
+        for (to, from) in self.columns.iter_mut().zip(&from.columns) {
             to.append(at, from, range.clone());
         }
         if self.texts.is_empty() {
@@ -182,6 +191,14 @@ impl Rows {
         for &c in &self.texts {
             mover.column(&mut self.columns[c], at..at + range.len());
         }
+    }
+
+    /// Bytes of memory that a batch of these rows takes, about, its texts included.
+    pub fn memory(&self) -> usize {
+        let words = |column: &Column| column.repr().words();
+        let of_columns: usize = self.columns.iter().map(words).sum();
+        let of_order = self.order.capacity() + self.clock.capacity() + BATCH;
+        (of_columns * BATCH + of_order) * size_of::<u64>() + self.arena.bytes.capacity()
     }
 
     /// Appends picked rows of several batches of the same columns: `batches` says where a batch is.

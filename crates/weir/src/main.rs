@@ -41,6 +41,7 @@ mod tables;
 mod tap;
 mod term;
 mod top;
+mod unwritten;
 mod user;
 mod windowless;
 mod wire;

@@ -2,8 +2,8 @@
 //! JSON: packets wait for neither. Of files, rows that nobody follows are written once somebody
 //! does.
 
+use crate::unwritten::UnwrittenRows;
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,10 +48,6 @@ impl ShownForm {
         outputs.iter().zip(self.programs(outputs)).map(one).collect()
     }
 }
-
-/// Bytes of rows that nobody follows, which wait to be written until somebody does: as JSON, they
-/// are more than the feed keeps.
-const UNWRITTEN_BYTES_MAX: usize = 16 << 20;
 
 /// Hands rows to the thread that writes them for clients.
 pub(crate) struct Showing {
@@ -107,7 +103,7 @@ impl Showing {
         }
         let mut shown = lock(&self.shown);
         if self.feed.keeping() == Keeping::Latest && !self.feed.is_followed() {
-            let left_out = shown.keep(output, rows);
+            let left_out = shown.unwritten.keep(output, rows);
             drop(shown);
             for (output, rows) in left_out {
                 self.feed.leave_out(&self.programs[output], rows, ShownTo::Later);
@@ -153,54 +149,26 @@ impl Showing {
 struct ShownRows {
     queue: Queue,
     outputs: usize,
-    /// Rows that nobody follows, with their outputs.
-    unwritten: VecDeque<(usize, Rows)>,
-    bytes: usize,
-    /// Memory of such rows, by output.
-    spare: Vec<Vec<Rows>>,
+    /// Rows that nobody follows.
+    unwritten: UnwrittenRows,
 }
 
 impl ShownRows {
     fn new(queue: Queue) -> ShownRows {
-        let (unwritten, spare) = (VecDeque::new(), Vec::new());
-        ShownRows { queue, outputs: 0, unwritten, bytes: 0, spare }
+        ShownRows { queue, outputs: 0, unwritten: UnwrittenRows::default() }
     }
 
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         self.write()?;
         self.outputs = outputs.len();
-        self.spare = outputs.iter().map(|_| Vec::new()).collect();
+        self.unwritten.open(outputs);
         // Each output as often as there are kinds of clients.
         self.queue.open(&[outputs; CLIENTS.len()].concat())
     }
 
-    /// Keeps rows until somebody follows them; gives the outputs and numbers of those for which
-    /// there is no room any more, the earliest.
-    fn keep(&mut self, output: usize, rows: &Rows) -> Vec<(usize, u64)> {
-        let mut copy = self.spare[output].pop().unwrap_or_else(|| rows.empty());
-        copy.copy_from(rows);
-        self.bytes += bytes(&copy);
-        self.unwritten.push_back((output, copy));
-        let mut left_out = Vec::new();
-        while self.bytes > UNWRITTEN_BYTES_MAX
-            && let Some((output, rows)) = self.take_first()
-        {
-            left_out.push((output, rows.len as u64));
-            self.spare[output].push(rows);
-        }
-        left_out
-    }
-
-    /// Takes the earliest rows that were kept, with their output.
-    fn take_first(&mut self) -> Option<(usize, Rows)> {
-        let first = self.unwritten.pop_front()?;
-        self.bytes -= bytes(&first.1);
-        Some(first)
-    }
-
     /// Hands on the rows that were kept.
     fn write(&mut self) -> io::Result<()> {
-        while let Some((output, rows)) = self.take_first() {
+        while let Some((output, rows)) = self.unwritten.take() {
             self.put(output, ShownTo::Later, &rows)?;
         }
         Ok(())
@@ -215,11 +183,6 @@ impl ShownRows {
 
 /// The clients that rows in the queue are for, in the order of its outputs.
 const CLIENTS: [ShownTo; 3] = [ShownTo::All, ShownTo::Streams, ShownTo::Later];
-
-/// About how many bytes of memory rows take.
-fn bytes(rows: &Rows) -> usize {
-    (rows.columns.len() + 3) * rows.len * 8 + rows.arena.len()
-}
 
 fn lock(shown: &Mutex<ShownRows>) -> MutexGuard<'_, ShownRows> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
