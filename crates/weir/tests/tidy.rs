@@ -5,6 +5,8 @@ mod circles;
 mod common;
 #[path = "tidy/house.rs"]
 mod house;
+#[path = "tidy/pictures.rs"]
+mod pictures;
 #[path = "tidy/source.rs"]
 mod source;
 

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "top/picture.rs"]
+mod picture;
 #[path = "../../top/tests/tmux/mod.rs"]
 mod tmux;
 #[path = "../../capture/tests/wires/mod.rs"]
@@ -470,11 +472,10 @@ fn a_row_of_a_wire_shows_its_packets() {
     assert!(tmux.until_given_back().contains("status 0"));
 }
 
-/// The pictures of the documentation are the screen. With `WEIR_UPDATE_DOCS` set they are written
-/// instead.
+/// The screen in docs/top.md is what is seen. With `WEIR_UPDATE_DOCS` set it is written instead.
 #[test]
-fn pictures_of_the_documentation_are_the_screen() {
-    let Some(tmux) = Tmux::open("picture", 80, 20) else { return };
+fn the_picture_in_text_is_the_screen() {
+    let Some(tmux) = Tmux::open("text-picture", 80, 20) else { return };
     tmux.command(&format!("cd {}", root().display()));
     tmux.command_between_modes(&top("-r fixtures/mixed.pcap"));
     tmux.until_seen("ended");
@@ -482,17 +483,42 @@ fn pictures_of_the_documentation_are_the_screen() {
     tmux.keys(&["q"]);
     tmux.until_given_back();
     let shown: String = seen.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    for page in ["README.md", "docs/top.md"] {
-        let path = root().join(page);
-        let text = std::fs::read_to_string(&path).expect("the page");
-        let intro = text.find("weir top -").expect("it is named");
-        let start = intro + text[intro..].find("```text\n").expect("a picture") + "```text\n".len();
-        let end = start + text[start..].find("```").expect("its end");
-        if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
-            let text = format!("{}{shown}{}", &text[..start], &text[end..]);
-            std::fs::write(&path, text).expect("the page");
-        } else {
-            assert_eq!(&text[start..end], shown, "{page}: WEIR_UPDATE_DOCS=1 writes the picture");
-        }
+    let path = root().join("docs/top.md");
+    let text = std::fs::read_to_string(&path).expect("the page");
+    let intro = text.find("weir top -").expect("it is named");
+    let start = intro + text[intro..].find("```text\n").expect("a picture") + "```text\n".len();
+    let end = start + text[start..].find("```").expect("its end");
+    if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+        let text = format!("{}{shown}{}", &text[..start], &text[end..]);
+        std::fs::write(&path, text).expect("the page");
+    } else {
+        assert_eq!(&text[start..end], shown, "docs/top.md: WEIR_UPDATE_DOCS=1 writes the picture");
+    }
+}
+
+/// The picture in the README is what is seen. With `WEIR_UPDATE_DOCS` set it is written instead.
+#[test]
+fn the_picture_of_the_readme_is_the_screen() {
+    let Some(tmux) = Tmux::open("picture", 100, 24) else { return };
+    tmux.command(&format!("cd {}", root().display()));
+    tmux.command_between_modes(&top("-r fixtures/mixed.pcap -r fixtures/syn_flood.pcap"));
+    tmux.until_seen("ended");
+    tmux.until("all packets", |seen| {
+        let total = seen.lines().find(|line| line.starts_with("total"));
+        seen.contains("received 3 205") && total.is_some_and(|line| line.contains("240k"))
+    });
+    let shown = picture::picture(&tmux.styled(), 100, "The screen of weir top");
+    tmux.keys(&["q"]);
+    tmux.until_given_back();
+    let path = root().join("docs/pictures/screen.svg");
+    if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, shown).expect("the picture");
+    } else {
+        let text = std::fs::read_to_string(&path).expect("the picture");
+        let other = text.lines().zip(shown.lines()).find(|(then, now)| then != now);
+        assert!(
+            text == shown,
+            "docs/pictures/screen.svg is not the screen; docs/pictures/make.sh makes it anew\n{other:#?}"
+        );
     }
 }

@@ -44,12 +44,12 @@ fn scripts() -> Option<&'static Path> {
     place.as_deref()
 }
 
-fn chromium() -> PathBuf {
+pub(super) fn chromium() -> PathBuf {
     std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from(CHROMIUM), PathBuf::from)
 }
 
 /// The scripts, or `None` after saying that a test is skipped.
-fn ready(test: &str) -> Option<&'static Path> {
+pub(super) fn ready(test: &str) -> Option<&'static Path> {
     if !chromium().exists() {
         skip(test, "there is no chromium (Debian: apt-get install chromium)");
         return None;

@@ -2,6 +2,7 @@
 
 mod browser;
 mod bytes;
+mod pictures;
 
 use crate::over_wires::{Run, lines};
 use std::process::{Command, Stdio};
