@@ -35,10 +35,14 @@ pub(crate) struct FacesOptions {
     /// Its packets; fewer make a quick check, not a measurement.
     #[arg(short = 'n', long)]
     packets: Option<u64>,
+    /// Pages that are open, too: takes a Weir with the feature `serve`.
+    #[arg(long)]
+    pages: bool,
     /// Browsers that follow the rows at the same time.
     #[arg(long, default_value_t = 50)]
     browsers: usize,
-    /// Fail unless the middle of the wall time is at most so many times that without anybody.
+    /// Fail unless the middle of the wall time, where packets do not wait, is at most so many times
+    /// that without anybody.
     #[arg(long)]
     at_most: Option<f64>,
     #[command(flatten)]
@@ -57,10 +61,31 @@ enum Lookers {
     /// Somebody who asks for metrics again and again.
     Metrics,
     /// So many who follow the rows, and somebody who asks for rows and never reads them.
-    Browsers {
+    Followers {
+        /// Pages, which get the rows that are kept; else clients that want every row.
+        pages: bool,
         reading: usize,
         stuck: bool,
     },
+}
+
+/// What becomes of rows that those who look can't take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Packets {
+    /// Packets wait, as those of files do.
+    Wait,
+    /// Packets do not wait, as on a wire.
+    GoOn,
+}
+
+impl Packets {
+    /// As an option of a run says it.
+    fn option(self) -> &'static str {
+        match self {
+            Packets::Wait => "wait",
+            Packets::GoOn => "drop",
+        }
+    }
 }
 
 /// What a run took, and what its lookers got.
@@ -81,25 +106,34 @@ pub(crate) fn run(options: &FacesOptions) -> Result<String> {
     let folder = tempfile::tempdir().context("a folder for the token")?;
     let token = folder.path().join("token");
     write_secret(&token)?;
-    let all = [
-        Lookers::Nobody,
-        Lookers::Absent,
-        Lookers::Metrics,
-        Lookers::Browsers { reading: 1, stuck: false },
-        Lookers::Browsers { reading: options.browsers, stuck: true },
-    ];
-    let mut runs: Vec<Vec<Seen>> = all.iter().map(|_| Vec::new()).collect();
-    for round in 0..=options.rounds.rounds {
-        for (lookers, runs) in all.iter().zip(&mut runs) {
-            let seen = lookers.look(&file, &token)?;
-            runs.extend((round > 0).then_some(seen));
+    let followers = |pages| {
+        let many = options.browsers;
+        [(1, false), (many, true)].map(|(reading, stuck)| Lookers::Followers {
+            pages,
+            reading,
+            stuck,
+        })
+    };
+    let mut all = vec![Lookers::Nobody, Lookers::Absent, Lookers::Metrics];
+    all.extend(options.pages.then(|| followers(true)).into_iter().flatten());
+    all.extend(followers(false));
+    let mut out =
+        format!("Trace {}: {} packets; `weir run {QUERY}`.\n", preset.name, truth.packets);
+    for packets in [Packets::GoOn, Packets::Wait] {
+        let mut runs: Vec<Vec<Seen>> = all.iter().map(|_| Vec::new()).collect();
+        for round in 0..=options.rounds.rounds {
+            for (lookers, runs) in all.iter().zip(&mut runs) {
+                let seen = lookers.look(&file, &token, packets)?;
+                runs.extend((round > 0).then_some(seen));
+            }
         }
+        let (table, most) = table(&all, &runs);
+        if let Some(at_most) = options.at_most.filter(|_| packets == Packets::GoOn) {
+            ensure!(most <= at_most, "{most:.3} times the wall time, and not {at_most}\n{table}");
+        }
+        let _ = write!(out, "\n`--slow-sink {}`:\n\n{table}", packets.option());
     }
-    let (table, most) = table(&all, &runs);
-    if let Some(at_most) = options.at_most {
-        ensure!(most <= at_most, "{most:.3} times the wall time, and not {at_most}\n{table}");
-    }
-    Ok(format!("Trace {}: {} packets; `weir run {QUERY}`.\n\n{table}", preset.name, truth.packets))
+    Ok(out)
 }
 
 /// A token that other users can't read, as Weir wants it.
@@ -145,22 +179,28 @@ impl Lookers {
             Lookers::Nobody => "nobody".to_owned(),
             Lookers::Absent => "nobody, but a page is open to all".to_owned(),
             Lookers::Metrics => "metrics, asked for every 100 ms".to_owned(),
-            Lookers::Browsers { reading: 1, stuck: false } => "a browser".to_owned(),
-            Lookers::Browsers { reading, stuck: false } => format!("{reading} browsers"),
-            Lookers::Browsers { reading, stuck: true } => {
-                format!("{reading} browsers, and one that never reads")
+            Lookers::Followers { pages, reading, stuck } => {
+                let who = match (pages, reading) {
+                    (true, 1) => "a page".to_owned(),
+                    (true, n) => format!("{n} pages"),
+                    (false, 1) => "a client that wants all rows".to_owned(),
+                    (false, n) => format!("{n} clients that want all rows"),
+                };
+                who + if stuck { ", and one that never reads" } else { "" }
             }
         }
     }
 
     /// Runs Weir over a trace, and looks at it until it ends.
-    fn look(self, trace: &Path, token: &Path) -> Result<Seen> {
+    fn look(self, trace: &Path, token: &Path, packets: Packets) -> Result<Seen> {
         let mut command = Command::new(process::beside("weir")?);
-        command.args(["run", QUERY, "-o", "json", "-r"]).arg(trace);
+        command
+            .args(["run", QUERY, "-o", "json", "--slow-sink", packets.option(), "-r"])
+            .arg(trace);
         let open = match self {
             Lookers::Nobody => None,
             Lookers::Metrics => Some("--metrics"),
-            Lookers::Absent | Lookers::Browsers { .. } => Some("--http"),
+            Lookers::Absent | Lookers::Followers { .. } => Some("--http"),
         };
         if let Some(open) = open {
             command.args([open, "127.0.0.1:0", "--http-token-file"]).arg(token);
@@ -217,8 +257,11 @@ impl Lookers {
                     }
                 });
             }
-            Lookers::Browsers { reading, stuck } => {
-                let path = format!("/api/v1/rows?program={PROGRAM}");
+            Lookers::Followers { pages, reading, stuck } => {
+                let path = match pages {
+                    true => format!("/api/v1/recent?programs={PROGRAM}"),
+                    false => format!("/api/v1/rows?program={PROGRAM}"),
+                };
                 let request = ask(&path, "text/event-stream");
                 for _ in 0..reading {
                     let (address, request) = (address.to_owned(), request.clone());

@@ -114,7 +114,11 @@ fn what_state_costs() {
     let scaling = bench(&[&scaling[..], &["--only", "^source-counts"]].concat());
     assert_eq!(rows(&scaling, "packets and bytes per source, every 1 s"), 2, "{scaling}");
     let faces = bench(&["faces", "-n", "400000", "--rounds", "1", "--browsers", "3"]);
-    assert_eq!(rows(&faces, "3 browsers, and one that never reads"), 1, "{faces}");
+    assert_eq!(
+        rows(&faces, "3 clients that want all rows, and one that never reads"),
+        2,
+        "{faces}"
+    );
     let flood = once("flood");
     assert_eq!(flood.lines().filter(|l| l.ends_with("| 18000 |")).count(), 2, "{flood}");
     let idle = once("idle");

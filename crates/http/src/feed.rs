@@ -170,9 +170,14 @@ impl RowFeed {
     /// Which clients so many rows of a program are to be written for. The run asks before it copies
     /// them: rows that nobody has room for cost it no more than being counted.
     pub fn shown_to(&self, program: &str, rows: u64) -> ShownTo {
-        if self.has_room(program, rows) {
-            return ShownTo::All;
+        match self.has_room(program, rows) {
+            true => ShownTo::All,
+            false => self.streamed_to(program, rows),
         }
+    }
+
+    /// The same of the clients that follow the program now, whatever is kept for others.
+    pub fn streamed_to(&self, program: &str, rows: u64) -> ShownTo {
         if self.0.streams.load(Ordering::Relaxed) == 0 {
             return ShownTo::Nobody;
         }
@@ -261,10 +266,9 @@ impl RowFeed {
         (before < STREAMS_MAX).then_some(follower)
     }
 
-    /// Whether a client follows rows now.
+    /// Whether a client follows the rows that are kept.
     pub fn is_followed(&self) -> bool {
-        let clients = [&self.0.followers, &self.0.streams];
-        clients.into_iter().any(|clients| clients.load(Ordering::Relaxed) > 0)
+        self.0.followers.load(Ordering::Relaxed) > 0
     }
 
     /// Does this whenever a client begins to follow the rows that are kept, in place of what was

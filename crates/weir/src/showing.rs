@@ -97,26 +97,35 @@ impl Showing {
     /// When the thread has ended.
     pub(crate) fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         let (program, n) = (&self.programs[output], rows.len as u64);
-        let to = self.feed.shown_to(program, n);
+        if self.feed.keeping() == Keeping::Latest {
+            let mut shown = lock(&self.shown);
+            // Looked at while nothing else can write what is kept: whoever begins to follow after
+            // that writes these rows, too.
+            if !self.feed.is_followed() {
+                let left_out = shown.unwritten.keep(output, rows);
+                drop(shown);
+                for (output, rows) in left_out {
+                    self.feed.leave_out(&self.programs[output], rows, ShownTo::Later);
+                }
+                return self.put(output, self.feed.streamed_to(program, n), rows);
+            }
+            shown.write()?;
+        }
+        self.put(output, self.feed.shown_to(program, n), rows)
+    }
+
+    /// Hands rows to the thread for these clients.
+    fn put(&self, output: usize, to: ShownTo, rows: &Rows) -> io::Result<()> {
         if to == ShownTo::Nobody {
             return Ok(());
         }
         let mut shown = lock(&self.shown);
-        if self.feed.keeping() == Keeping::Latest && !self.feed.is_followed() {
-            let left_out = shown.unwritten.keep(output, rows);
-            drop(shown);
-            for (output, rows) in left_out {
-                self.feed.leave_out(&self.programs[output], rows, ShownTo::Later);
-            }
-            return Ok(());
-        }
-        shown.write()?;
         let before = shown.queue.refused();
         let result = shown.put(output, to, rows);
         let is_refused = shown.queue.refused() > before;
         drop(shown);
         if is_refused {
-            self.feed.leave_out(program, n, to);
+            self.feed.leave_out(&self.programs[output], rows.len as u64, to);
         }
         result
     }
