@@ -208,6 +208,9 @@ pub struct Counts {
     pub doubtful: u64,
     /// Each interface: its name, the packets received from it, and the packets lost.
     pub interfaces: Vec<(String, u64, u64)>,
+    /// The packets that each worker processed, once for each way in which packets are spread.
+    #[serde(default)]
+    pub workers: Vec<u64>,
     /// The packets around rows, where `capture` keeps some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<Captured>,

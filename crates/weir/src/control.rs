@@ -66,6 +66,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         withheld: ledger.ends.withheld,
         doubtful: ledger.ends.doubtful.values().map(|traffic| traffic.frames).sum(),
         interfaces: interfaces.iter().map(interface).collect(),
+        workers: ledger.shares.of_workers().iter().map(|ways| ways.iter().sum()).collect(),
         captured: captures.map(captured),
         deliveries: None,
     }

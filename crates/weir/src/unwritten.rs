@@ -89,8 +89,8 @@ impl UnwrittenRows {
         self.outputs.iter().all(|output| output.batches.is_empty())
     }
 
-    /// Keeps rows of an output; gives the outputs and numbers of those for which there is no room any
-    /// more, the earliest.
+    /// Keeps rows of an output; gives the outputs and numbers of those for which there is no more
+    /// room, the earliest.
     pub(crate) fn keep(&mut self, output: usize, rows: &Rows) -> Vec<(usize, u64)> {
         let mut left_out = Vec::new();
         self.bytes += self.outputs[output].keep(rows);

@@ -175,7 +175,8 @@ export interface RunInfo {
   error?: string;
 }
 
-export type Counts = Record<string, number> & { interfaces: [string, number, number][] };
+/** The ledger: of each interface its name, packets received and lost, and packets of each worker. */
+export type Counts = Record<string, number> & { interfaces: [string, number, number][]; workers?: number[] };
 
 export interface Column {
   name: string;

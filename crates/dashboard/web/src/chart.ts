@@ -92,13 +92,16 @@ export class Chart {
     const [ink, grid] = [style.getPropertyValue("--quiet"), style.getPropertyValue("--line")];
     const font = "12px system-ui, sans-serif";
     const axis = { stroke: ink, font, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
+    // Around a single point uPlot would show a day.
+    const range = (plot: uPlot, min: number, max: number): [number, number] =>
+      ((plot.data[0]?.length ?? 0) < 2 ? [min - 5, min + 5] : [min, max]);
     const points = { show: (plot: uPlot) => (plot.data[0]?.length ?? 0) < 2 };
     return {
       ...this.size(),
       title: "",
       legend: { show: false },
       cursor: { y: false, drag: { x: !!this.zoom, y: false, setScale: false } },
-      scales: { x: { time: true }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+      scales: { x: { time: true, range }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
       axes: [
         { ...axis, values: (_, all) => all.map((s) => time(s * 1000, fine)), space: fine ? 100 : 70 },
         { ...axis, values: (_, all) => all.map(short), size: 55 },

@@ -1,7 +1,7 @@
 // Links: the view, its filter and its query stand after the `#`, which no server sees. A link
 // begins with its version, so that later pages can read earlier ones.
 
-import type { Filter } from "./model";
+import type { Filter, Side } from "./model";
 
 export interface Link {
   view: string;
@@ -13,9 +13,12 @@ export interface Link {
   /** The text of a query that is not run yet. */
   query?: string;
   unit?: string;
+  /** What the time line is stacked by, where it is not protocols. */
+  by?: Side;
 }
 
-const DIMENSIONS = new Set(["host", "pair", "service", "protocol"]);
+const DIMENSIONS = new Set(["host", "pair", "service", "protocol", "interface"]);
+const UNITS = ["bits", "packets", "conversations"];
 
 export function write(link: Link): string {
   const params = new URLSearchParams();
@@ -26,6 +29,7 @@ export function write(link: Link): string {
   if (link.program) params.set("p", link.program);
   if (link.query) params.set("q", link.query);
   if (link.unit && link.unit !== "bits") params.set("u", link.unit);
+  if (link.by === "interface") params.set("b", link.by);
   const text = params.toString();
   return `#/1/${link.view}${text ? `?${text}` : ""}`;
 }
@@ -50,6 +54,7 @@ export function read(hash: string): Link {
     range: times ? [Number(times[1]), Number(times[2])] : undefined,
     program: params.get("p") ?? undefined,
     query: params.get("q") ?? undefined,
-    unit: params.get("u") === "packets" ? "packets" : "bits",
+    unit: UNITS.find((unit) => unit === params.get("u")) ?? "bits",
+    by: params.get("b") === "interface" ? "interface" : undefined,
   };
 }

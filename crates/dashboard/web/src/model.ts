@@ -14,7 +14,10 @@ const POINTS_MAX = 5000;
 const WINDOWS_MAX = 3600;
 const CONVERSATIONS_MAX = 150_000;
 
-export type Dimension = "host" | "pair" | "service" | "protocol";
+export type Dimension = "host" | "pair" | "service" | "protocol" | "interface";
+
+/** What a time line is stacked by: all packets are known by it. */
+export type Side = "protocol" | "interface";
 
 /** A condition on conversations. */
 export interface Filter {
@@ -34,16 +37,27 @@ export interface Conversation extends Amount {
   pair: string;
   service: string;
   protocol: string;
+  interface: string;
+}
+
+/** What came by an interface and a protocol, and in how many conversations. */
+interface Total extends Amount {
+  protocol: string;
+  interface: string;
+  conversations: number;
 }
 
 interface TrafficWindow {
   /** Milliseconds since 1970. */
   at: number;
-  protocols: Map<string, Amount>;
+  totals: Map<string, Total>;
   conversations: Conversation[];
 }
 
 export const NOT_IP = "not IP";
+
+/** What stands for the interface where a capture names none. */
+export const NO_NAME = "without name";
 
 function number(row: Row, name: string): number | null {
   const value = row[name];
@@ -69,6 +83,10 @@ function amount(row: Row): Amount {
   return { packets: number(row, "packets") ?? 0, bytes: number(row, "bytes") ?? 0 };
 }
 
+function interfaceOf(row: Row): string {
+  return typeof row.interface === "string" ? row.interface : NO_NAME;
+}
+
 function conversation(row: Row): Conversation {
   const src = typeof row.src === "string" ? row.src : NOT_IP;
   const dst = typeof row.dst === "string" ? row.dst : NOT_IP;
@@ -76,7 +94,13 @@ function conversation(row: Row): Conversation {
   const port = number(row, "port");
   const pair = src === NOT_IP ? NOT_IP : pairOf(src, dst);
   const service = port === null ? name : `${name} ${port}`;
-  return { ...amount(row), src, dst, pair, service, protocol: name };
+  return { ...amount(row), src, dst, pair, service, protocol: name, interface: interfaceOf(row) };
+}
+
+/** Whether a total has what filters of protocols and interfaces say. */
+function meets(one: Total, filters: Filter[]): boolean {
+  return filters.every(({ dimension, value, excludes }) =>
+    (one[dimension === "interface" ? "interface" : "protocol"] === value) !== excludes);
 }
 
 /** Whether a conversation has a value. */
@@ -99,6 +123,8 @@ export interface Summary {
   total: Amount;
   /** What is in no conversation that is known, so that a filter can't tell. */
   unknown: Amount;
+  /** Conversations of the latest window, as far as they are known to meet the filter. */
+  conversing: number;
 }
 
 export class Model {
@@ -115,24 +141,37 @@ export class Model {
     if (batch.outputs) {
       this.skipped = 0;
       for (const one of this.windows.values()) {
-        if (traffic) one.protocols.clear();
-        else one.conversations = [];
+        if (traffic) one.totals.clear();
+        else {
+          one.conversations = [];
+          for (const total of one.totals.values()) total.conversations = 0;
+        }
       }
-      this.drop((one) => one.protocols.size > 0 || one.conversations.length > 0);
+      this.drop((one) => one.totals.size > 0 || one.conversations.length > 0);
     }
     this.skipped += batch.skipped;
     for (const row of batch.rows) {
       const at = Date.parse(String(row.ts));
       if (Number.isNaN(at)) continue;
       const found = this.window(at);
-      if (traffic) {
-        const name = protocol(number(row, "proto"), number(row, "type"));
-        add(found.protocols, name, amount(row));
-      } else {
-        found.conversations.push(conversation(row));
-      }
+      const counted = number(row, "conversations");
+      if (traffic) plus(Model.total(found, row), amount(row));
+      else if (counted !== null) Model.total(found, row).conversations += counted;
+      else found.conversations.push(conversation(row));
     }
     this.bound();
+  }
+
+  /** The total that a row is about. */
+  private static total(window: TrafficWindow, row: Row): Total {
+    const name = protocol(number(row, "proto"), number(row, "type"));
+    const key = `${interfaceOf(row)}\n${name}`;
+    let total = window.totals.get(key);
+    if (!total) {
+      total = { ...zero(), protocol: name, interface: interfaceOf(row), conversations: 0 };
+      window.totals.set(key, total);
+    }
+    return total;
   }
 
   /** Lets go of the oldest windows beyond the bounds. */
@@ -151,7 +190,7 @@ export class Model {
   private window(at: number): TrafficWindow {
     let found = this.windows.get(at);
     if (!found) {
-      found = { at, protocols: new Map(), conversations: [] };
+      found = { at, totals: new Map(), conversations: [] };
       this.windows.set(at, found);
       const last = this.sorted[this.sorted.length - 1];
       this.sorted.push(found);
@@ -177,14 +216,22 @@ export class Model {
     return this.sorted.filter((one) => one.at >= from && one.at <= to);
   }
 
-  /** Whether filters are about protocols only, which are known of all packets. */
+  /** Whether filters are about protocols and interfaces only, which are known of all packets. */
   private static exact(filters: Filter[]): boolean {
-    return filters.every((filter) => filter.dimension === "protocol");
+    return filters.every(({ dimension }) => dimension === "protocol" || dimension === "interface");
   }
 
-  /** Amounts by protocol that meet the filters, of each window. */
-  series(from: number, to: number, filters: Filter[]): { at: number[]; by: Map<string, number[]>[] } {
-    const [at, packets, bytes] = [[] as number[], new Map<string, number[]>(), new Map<string, number[]>()];
+  /** The interfaces of all windows, by name. */
+  interfaces(): string[] {
+    const names = new Set<string>();
+    for (const one of this.sorted) for (const total of one.totals.values()) names.add(total.interface);
+    return [...names].sort();
+  }
+
+  /** Amounts that meet the filters, of each window: packets, bytes and conversations. */
+  series(from: number, to: number, filters: Filter[], side: Side): { at: number[]; by: Map<string, number[]>[] } {
+    const at: number[] = [];
+    const by = [new Map<string, number[]>(), new Map<string, number[]>(), new Map<string, number[]>()];
     const windows = this.within(from, to);
     const put = (to: Map<string, number[]>, name: string, i: number, value: number) => {
       let all = to.get(name);
@@ -205,25 +252,17 @@ export class Model {
     }
     for (const window of windows) {
       const i = place.get(window.at) ?? 0;
-      for (const [name, sum] of this.amounts(window, filters)) {
-        put(packets, name, i, sum.packets);
-        put(bytes, name, i, sum.bytes);
+      for (const sum of this.totals(window, filters)) {
+        [sum.packets, sum.bytes, sum.conversations].forEach((n, which) => put(by[which] ?? new Map(), sum[side], i, n));
       }
     }
-    return { at, by: [packets, bytes] };
+    return { at, by };
   }
 
-  private amounts(window: TrafficWindow, filters: Filter[]): Map<string, Amount> {
-    const out = new Map<string, Amount>();
-    if (Model.exact(filters)) {
-      for (const [name, sum] of window.protocols) {
-        const shows = filters.every((one) => (one.value === name) !== one.excludes);
-        if (shows) add(out, name, sum);
-      }
-    } else {
-      for (const one of window.conversations) if (passes(one, filters)) add(out, one.protocol, one);
-    }
-    return out;
+  /** What meets the filters: all of it, or the conversations that are known to. */
+  private totals(window: TrafficWindow, filters: Filter[]): Total[] {
+    if (Model.exact(filters)) return [...window.totals.values()].filter((one) => meets(one, filters));
+    return window.conversations.filter((one) => passes(one, filters)).map((one) => ({ ...one, conversations: 1 }));
   }
 
   /** The conversations of a range that meet the filters, each once, and sums. */
@@ -232,12 +271,12 @@ export class Model {
     const unknown = zero();
     const windows = this.within(from, to);
     for (const window of windows) {
-      for (const sum of window.protocols.values()) plus(unknown, sum);
-      for (const sum of this.amounts(window, filters).values()) plus(total, sum);
+      for (const sum of window.totals.values()) plus(unknown, sum);
+      for (const sum of this.totals(window, filters)) plus(total, sum);
       for (const one of window.conversations) {
         plus(known, one);
         if (!passes(one, filters)) continue;
-        const key = `${one.src} ${one.dst} ${one.service}`;
+        const key = `${one.interface} ${one.src} ${one.dst} ${one.service}`;
         const sum = all.get(key);
         if (sum) plus(sum, one);
         else all.set(key, { ...one });
@@ -247,7 +286,9 @@ export class Model {
     unknown.bytes = Math.max(0, unknown.bytes - known.bytes);
     const ends = windows.length > 0 ? this.interval : 0;
     const span = (windows[windows.length - 1]?.at ?? 0) - (windows[0]?.at ?? 0) + ends;
-    return { windows: windows.length, span, conversations: [...all.values()], total, unknown };
+    const latest = windows[windows.length - 1];
+    const conversing = latest ? this.totals(latest, filters).reduce((n, one) => n + one.conversations, 0) : 0;
+    return { windows: windows.length, span, conversations: [...all.values()], total, unknown, conversing };
   }
 }
 

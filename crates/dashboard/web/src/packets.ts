@@ -3,7 +3,7 @@
 import { api, ApiError, captureOf, type FoundPackets, type Packet, type PacketsQuestion, type Row } from "./api";
 import { clean, h, put, type Child } from "./dom";
 import { protocolCondition } from "./format";
-import { NOT_IP, type Dimension, type Filter } from "./model";
+import { NOT_IP, NO_NAME, type Dimension, type Filter } from "./model";
 import type { State } from "./state";
 
 /** A row as a question: numbers that are not exact here would find nothing. */
@@ -17,6 +17,9 @@ const isAddress = (text: string) => /^[0-9a-f.:]+$/i.test(text);
 /** A value of a table as a condition of the language; none where it is no such value. */
 function condition(dimension: Dimension, text: string): string | undefined {
   if (dimension === "protocol") return protocolCondition(text);
+  if (dimension === "interface") {
+    return text === NO_NAME ? "not exists(interface)" : `interface == "${text.replace(/[\\"]/g, "\\$&")}"`;
+  }
   if (text === NOT_IP) return "not ip";
   if (dimension === "host") return isAddress(text) ? `ip.src == ${text} or ip.dst == ${text}` : undefined;
   if (dimension === "pair") {

@@ -22,6 +22,9 @@ export class State {
   readonly rows = new Map<string, Kept>();
   programs: Program[] = [];
   counts: Counts | undefined;
+  /** Packets by second of each worker, between the last two questions. */
+  workerRates: number[] = [];
+  private counted = 0;
   run: RunInfo | undefined;
   link: Link = read(location.hash);
   paused = false;
@@ -91,7 +94,10 @@ export class State {
 
   async askCounts(): Promise<void> {
     try {
-      this.counts = await api<Counts>("GET", "stats");
+      const [counts, before, now] = [await api<Counts>("GET", "stats"), this.counts, performance.now()];
+      const seconds = (now - this.counted) / 1000;
+      this.workerRates = (counts.workers ?? []).map((n, i) => Math.max(0, n - (before?.workers?.[i] ?? n)) / seconds);
+      [this.counts, this.counted] = [counts, now];
       this.changed("rows");
     } catch {
       // The other question says what is wrong.

@@ -5,7 +5,7 @@ import { Chart, topLines, type Line } from "./chart";
 import { choice, clean, copySign, h, put, redraw, table, type Child, type Pick } from "./dom";
 import { moment, percent, short, span, time, whole } from "./format";
 import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
-import type { Amount, Conversation, Dimension, Filter, Summary } from "./model";
+import type { Amount, Conversation, Dimension, Filter, Side, Summary } from "./model";
 import { ofValue, showPackets } from "./packets";
 import type { State } from "./state";
 import flowsText from "../../programs/page-flows.weir";
@@ -95,7 +95,7 @@ export class TrafficView {
   private built = false;
 
   constructor(private readonly state: State) {
-    this.chart = new Chart("Traffic over time by protocol", (from, to) =>
+    this.chart = new Chart("Traffic over time", (from, to) =>
       this.state.go({ range: [from, to] }));
   }
 
@@ -115,13 +115,13 @@ export class TrafficView {
     const [from, to] = range(state, this.seconds);
     const summary = state.model.summary(from, to, state.link.filters);
     redraw(this.top, () => put(this.top, this.controls(), filters(state), this.numbers(summary), this.losses()));
-    const { at, by } = state.model.series(from, to, state.link.filters);
-    const [factor, which] = this.unit === "bits" ? [8, 1] : [1, 0];
-    const scale = factor / (state.model.interval / 1000);
+    const { at, by } = state.model.series(from, to, state.link.filters, this.side);
+    const seconds = state.model.interval / 1000;
+    const [scale, which] = this.unit === "bits" ? [8 / seconds, 1] : this.unit === "packets" ? [1 / seconds, 0] : [1, 2];
     const scaled = new Map([...by[which] ?? []].map(([name, all]) => [name, all.map((n) => n * scale)]));
     const lines = topLines(scaled, at.length);
     this.chart.show(at, lines, state.model.interval < 1000);
-    redraw(this.legend, () => put(this.legend, this.protocols(lines, summary)));
+    redraw(this.legend, () => put(this.legend, this.lines(lines)));
     redraw(this.tables, () => put(this.tables, ...this.topTables(summary)));
   }
 
@@ -129,10 +129,24 @@ export class TrafficView {
     return this.state.link.unit ?? "bits";
   }
 
+  /** The unit as it stands beside numbers. */
+  private get unitText(): string {
+    return this.unit === "conversations" ? "conversations" : `${this.unit}/s`;
+  }
+
+  private get side(): Side {
+    return this.state.link.by ?? "protocol";
+  }
+
   private controls(): HTMLElement {
     const { state } = this;
-    const units = choice("Unit", [["bits", "bits/s"], ["packets", "packets/s"]], this.unit,
+    const units = choice("Unit", [["bits", "bits/s"], ["packets", "packets/s"], ["conversations", "conversations"]], this.unit,
       (unit) => state.go({ unit }));
+    // One interface says nothing that the total does not.
+    const sides = state.link.by || state.model.interfaces().length > 1
+      ? choice("Stacked by", [["protocol", "by protocol"], ["interface", "by interface"]], this.side,
+        (by) => state.go({ by: by === "interface" ? by : undefined }))
+      : null;
     const set = (seconds: string) => {
       this.seconds = Number(seconds);
       state.go({ range: undefined });
@@ -145,7 +159,7 @@ export class TrafficView {
     const [from, to] = range(state, this.seconds);
     const shown = h("span", { class: "quiet" },
       `${moment(from)} to ${time(to + state.model.interval)} UTC, windows of ${span(state.model.interval)}`);
-    return h("div", { class: "controls" }, units, spans, all, shown);
+    return h("div", { class: "controls" }, units, sides, spans, all, shown);
   }
 
   /** The rates: of a live run now, else over the range. */
@@ -165,6 +179,7 @@ export class TrafficView {
       tile("bits/s", short((8 * now.total.bytes) / seconds), what),
       tile("packets", whole(summary.total.packets), `in ${span(summary.span)}`),
       tile("bytes", short(summary.total.bytes), `in ${span(summary.span)}`),
+      tile("conversations", short(now.conversing), "in the latest window"),
     );
   }
 
@@ -186,20 +201,41 @@ export class TrafficView {
     return h("p", { class: "ledger" }, ...parts);
   }
 
-  private protocols(lines: Line[], summary: Summary): HTMLElement {
-    const unit = this.unit === "bits" ? "bits/s" : "packets/s";
+  /** The lines of the chart as numbers. */
+  private lines(lines: Line[]): HTMLElement {
     const last = (line: Line) => line.values[line.values.length - 1] ?? 0;
     const mean = (line: Line) => line.values.reduce((all, one) => all + one, 0) / Math.max(1, line.values.length);
     const all = lines.reduce((sum, line) => sum + mean(line), 0);
     const rows = lines.map((line): Child[] => {
       const mark = h("span", { class: "mark", "aria-hidden": "true" });
       mark.style.background = line.color;
-      const name = line.name === "other" ? "other" : value(this.state, "protocol", line.name);
+      const name = line.name === "other" ? "other" : value(this.state, this.side, line.name);
       return [h("span", {}, mark, name), short(last(line)), short(mean(line)), percent(mean(line), all)];
     });
     rows.push(["total", short(lines.reduce((sum, line) => sum + last(line), 0)), short(all), ""]);
-    void summary;
-    return table("Protocols over time", ["protocol", `latest window, ${unit}`, `mean, ${unit}`, "share"], rows, new Set([1, 2, 3]));
+    const title = this.side === "interface" ? "Interfaces over time" : "Protocols over time";
+    return table(title, [this.side, `latest window, ${this.unitText}`, `mean, ${this.unitText}`, "share"], rows, new Set([1, 2, 3]));
+  }
+
+  /** What came by each interface, and through each worker, of the whole run, whatever the filter. */
+  private ofRun(): HTMLElement[] {
+    const { counts, workerRates } = this.state;
+    const blocks: HTMLElement[] = [];
+    const interfaces = counts?.interfaces ?? [];
+    if (interfaces.length > 0) {
+      const rows = interfaces.map(([name, received, lost]): Child[] =>
+        [clean(name), whole(received), whole(lost), percent(lost, received + lost)]);
+      const head = ["interface", "received", "lost", "share lost"];
+      blocks.push(h("section", { class: "block plain" }, table("Interfaces of the run, in packets", head, rows, new Set([1, 2, 3]))));
+    }
+    const workers = counts?.workers ?? [];
+    if (workers.length > 1) {
+      const all = workers.reduce((sum, n) => sum + n, 0);
+      const rows = workers.map((n, i): Child[] => [String(i), short(workerRates[i] ?? 0), whole(n), percent(n, all)]);
+      const head = ["worker", "packets/s", "packets", "share"];
+      blocks.push(h("section", { class: "block plain" }, table("Workers of the run", head, rows, new Set([1, 2, 3]))));
+    }
+    return blocks;
   }
 
   private topTables(summary: Summary): HTMLElement[] {
@@ -210,6 +246,8 @@ export class TrafficView {
       this.topTable("Pairs of hosts", "pair", keyed("pair"), summary),
       this.topTable("Services", "service", keyed("service"), summary),
       this.topTable("Protocols", "protocol", keyed("protocol"), summary),
+      ...(this.state.model.interfaces().length > 1 ? [this.topTable("Interfaces", "interface", keyed("interface"), summary)] : []),
+      ...this.ofRun(),
     ];
   }
 

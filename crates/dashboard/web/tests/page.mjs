@@ -160,6 +160,40 @@ async function traffic(one) {
   await click(page, "#switches button", "Auto");
 }
 
+/** Traffic by interface, of each worker, and in conversations. */
+async function sides(one) {
+  const { page } = one;
+  await view(page, "Traffic", "Services");
+  await click(page, ".choice button", "by interface");
+  await until(page, "Interfaces over time");
+  await page.waitForFunction(() => [...document.querySelectorAll("table")].some((t) => t.caption?.innerText === "Interfaces over time" && t.tBodies[0].rows.length === 3));
+  const names = (await rows(page, "Interfaces over time")).map((row) => row[0]);
+  assert.deepEqual([...names].sort(), ["total", "v2", "v4"]);
+  // The same packets are in both, and two of three came by one of them.
+  const shares = new Map((await rows(page, "Interfaces over time")).map((row) => [row[0], parseFloat(row[3])]));
+  assert.ok(shares.get("v2") > shares.get("v4"), String([...shares]));
+  const received = await rows(page, "Interfaces of the run, in packets");
+  assert.deepEqual(received.map((row) => row[0]), ["v2", "v4"]);
+  assert.ok(received.every((row) => row[2] === "0" && Number(row[1].replace(/\D/g, "")) > 0), String(received));
+  const workers = await rows(page, "Workers of the run");
+  assert.deepEqual(workers.map((row) => row[0]), ["0", "1"]);
+  assert.equal(Math.round(workers.reduce((sum, row) => sum + parseFloat(row[3]), 0)), 100, String(workers));
+  await click(page, ".choice button", "conversations");
+  await until(page, "latest window, conversations");
+  // An interface is a filter, which holds for the tables, too, and for the packets of their rows.
+  await click(page, ".legend button.link", "v4");
+  await page.waitForSelector(".chip");
+  const hash = await page.evaluate(() => location.hash);
+  assert.ok(hash.includes("f=interface%3Av4") && hash.includes("b=interface") && hash.includes("u=conversations"), hash);
+  await page.waitForFunction(() => [...document.querySelectorAll("table")].some((t) => t.caption?.innerText === "Interfaces" && t.tBodies[0].rows.length === 3));
+  assert.deepEqual((await rows(page, "Interfaces")).map((row) => row[0]), ["v4", "other", "total"]);
+  await page.reload({ waitUntil: "domcontentloaded" });
+  await until(page, "Interfaces over time");
+  await press(page, ".chip");
+  await click(page, ".choice button", "by protocol");
+  await click(page, ".choice button", "bits/s");
+}
+
 async function queries(one) {
   const { page } = one;
   await view(page, "Queries", "page-flows");
@@ -402,6 +436,7 @@ async function step(name, run) {
 async function uses() {
   const one = await open(address, { width: 1280, height: 900, scheme: "light" });
   const steps = kind === "plain" ? { adding } : { traffic, packets, plan, queries, keyboard };
+  if (kind === "live") Object.assign(steps, { sides });
   if (kind === "file") Object.assign(steps, { hostile, alerts, captures });
   for (const [name, run] of Object.entries(steps)) {
     await step(name, async () => {

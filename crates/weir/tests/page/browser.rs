@@ -145,8 +145,9 @@ fn every_view_over_a_wire() {
     }
     veth("v1", "v2");
     ip("link set lo up");
-    let served = Served::start(&["serve", "--http", "0", "-i", "v2"]);
-    let sender = Sender::new("v1");
+    veth("v3", "v4");
+    let served = Served::start(&["serve", "--http", "0", "-i", "v2", "-i", "v4", "-j", "2"]);
+    let senders = [Sender::new("v1"), Sender::new("v3")];
     let over = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&over);
     let sending = std::thread::spawn(move || {
@@ -157,6 +158,7 @@ fn every_view_over_a_wire() {
             }
             let host = (i % 7) as u8;
             let frame = Frame::ethernet().ipv4([10, 0, 0, host], [192, 0, 2, host % 3]);
+            let sender = &senders[usize::from(i % 3 == 0)];
             sender.send(&frame.udp(1000 + u16::from(host), 53).payload(&[0; 60]).bytes());
             pause();
         }
