@@ -82,6 +82,8 @@ pub(crate) struct App {
     /// What the last change came to, if that was not what was wanted.
     pub(crate) message: Option<String>,
     setup: Setup,
+    /// [`Setup::changes`] of what the run counts, or will count soon.
+    pub(crate) counted: u64,
     /// What is shown.
     pub(crate) shown: Snapshot,
 }
@@ -109,6 +111,7 @@ impl App {
             offset: 0,
             message: None,
             shown: Snapshot::of(model, table, &RowOrder::By(column, true)),
+            counted: setup.changes,
             setup,
         }
     }
@@ -124,6 +127,10 @@ impl App {
             return;
         }
         let order = match (&self.chosen, self.table) {
+            (Some(_), Table::Query) => {
+                let kept = self.shown.rows.iter().filter_map(|row| row.of_query.clone());
+                RowOrder::KeptOfQuery(self.shown.output.at, kept.collect())
+            }
             (Some(_), _) => RowOrder::Kept(self.kept.clone()),
             (None, Table::Query) => RowOrder::OfQuery(QueryOrder {
                 output: self.output,
@@ -133,6 +140,12 @@ impl App {
             (None, _) => RowOrder::By(self.column, self.descending),
         };
         self.shown = Snapshot::of(model, self.table, &order);
+        // Rows of other keys, or of another query, are not those of this table.
+        if matches!(self.table, Table::Keys | Table::Query)
+            && self.shown.changes != Some(self.counted)
+        {
+            self.shown.rows.clear();
+        }
     }
 
     /// Takes a text that was pasted.
@@ -313,7 +326,11 @@ impl App {
     fn chosen_packets(&mut self, model: &Model) -> Option<(String, String)> {
         let row = self.chosen_row()?;
         let label = row.label.clone();
-        let condition = both(&self.filter, &self.shown.filter(model, row, &self.setup.keys));
+        let Some(of_row) = self.shown.filter(model, row, &self.setup.keys) else {
+            self.message = Some("no filter can say the values of this row".to_owned());
+            return None;
+        };
+        let condition = both(&self.filter, &of_row);
         match check(&condition) {
             Ok(()) => Some((label, condition)),
             Err(fault) => {
@@ -378,6 +395,7 @@ impl App {
 
     fn change(&mut self) -> Wish {
         self.setup.changes += 1;
+        self.counted = self.setup.changes;
         self.message = None;
         Wish::Change
     }
@@ -385,6 +403,8 @@ impl App {
     /// The run could not change: it goes on with what it counted before.
     pub(crate) fn refused(&mut self, why: &str, runs: &Setup) {
         self.message = Some(crate::clean(why));
+        (self.chosen, self.offset) = (None, 0);
+        self.counted = runs.changes;
         self.filter.clone_from(&runs.filter);
         let (filters, changes) = (self.setup.filters, self.setup.changes);
         self.setup = Setup { filters, changes, ..runs.clone() };

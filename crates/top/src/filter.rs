@@ -1,4 +1,4 @@
-//! What people type: whether conditions they are sound, and how they go on.
+//! Conditions that people type: whether they are sound, and how they go on.
 
 use crate::limits::FILTER_MAX;
 use std::sync::LazyLock;

@@ -53,6 +53,19 @@ pub(crate) enum Typed {
     Cancelled,
 }
 
+/// How many lines down a key goes in a list.
+pub(crate) fn step_of(code: KeyCode) -> Option<isize> {
+    Some(match code {
+        KeyCode::Down => 1,
+        KeyCode::Up => -1,
+        KeyCode::PageDown => 10,
+        KeyCode::PageUp => -10,
+        KeyCode::Home => isize::MIN,
+        KeyCode::End => isize::MAX,
+        _ => return None,
+    })
+}
+
 impl Input {
     /// Begins with a text.
     pub(crate) fn new(text: &str, typing: Typing) -> Input {

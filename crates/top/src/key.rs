@@ -3,6 +3,7 @@
 use crate::clean::clean;
 use crate::table::Data;
 use std::net::{IpAddr, Ipv6Addr};
+use weir_packet::harmless::is_harmless;
 use weir_packet::known;
 use weir_plan::Value;
 
@@ -15,11 +16,16 @@ pub enum Part {
     Int(i64),
     /// An address.
     Ip(IpAddr),
-    /// A text, cleaned.
+    /// A text, as packets have it.
     Text(String),
     /// A value of another type, as the query language writes it.
     Literal(String),
+    /// A value that is only shown: no condition says it.
+    Shown(String),
 }
+
+/// Bytes of a value of bytes that a condition takes.
+const BYTES_MAX: usize = 128;
 
 /// The values that a row is about, in the order of the keys of its query.
 pub type RowKey = Vec<Part>;
@@ -31,9 +37,15 @@ impl Part {
             Value::Int(n) => Part::Int(*n),
             Value::Ip(bits) => Part::Ip(Ipv6Addr::from(*bits).to_canonical()),
             Value::Absent => Part::Absent,
-            Value::Str(text) => Part::Text(clean(text)),
+            Value::Str(text) => Part::Text(text.to_string()),
             Value::Time(_) => Part::Literal(format!("@{value}")),
-            other => Part::Literal(clean(&other.to_string())),
+            Value::Bytes(bytes) if bytes.len() <= BYTES_MAX => {
+                let digits = bytes.iter().map(|byte| format!("\\x{byte:02x}"));
+                Part::Literal(format!("b\"{}\"", digits.collect::<String>()))
+            }
+            Value::Float(x) if !x.is_finite() => Part::Shown(value.to_string()),
+            Value::Bytes(_) => Part::Shown(value.to_string()),
+            other => Part::Literal(other.to_string()),
         }
     }
 
@@ -47,20 +59,34 @@ impl Part {
             Part::Absent => "-".to_owned(),
             Part::Int(n) => n.to_string(),
             Part::Ip(address) => address.to_string(),
-            Part::Text(text) | Part::Literal(text) => text.clone(),
+            Part::Text(text) | Part::Literal(text) | Part::Shown(text) => clean(text),
         }
     }
 
-    /// The condition that an expression has this value.
-    pub(crate) fn condition(&self, expression: &str) -> String {
-        match self {
+    /// The condition that an expression has this value; `None` if none says it.
+    pub(crate) fn condition(&self, expression: &str) -> Option<String> {
+        Some(match self {
             Part::Absent => format!("not exists({expression})"),
-            Part::Text(text) => {
-                format!("{expression} == \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-            }
-            other => format!("{expression} == {}", other.shown()),
+            Part::Text(text) => format!("{expression} == {}", quoted(text)),
+            Part::Literal(text) => format!("{expression} == {text}"),
+            Part::Shown(_) => return None,
+            Part::Int(_) | Part::Ip(_) => format!("{expression} == {}", self.shown()),
+        })
+    }
+}
+
+/// A text as the query language writes it, in characters that a terminal can show.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if is_harmless(c) => out.push(c),
+            c => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
         }
     }
+    out.push('"');
+    out
 }
 
 /// Address and port of one end.
@@ -123,7 +149,8 @@ pub(crate) fn filter(data: Data, key: &RowKey) -> String {
         return "not ip".to_owned();
     }
     let all = |expressions: &[&str]| {
-        let conditions = key.iter().zip(expressions).map(|(part, name)| part.condition(name));
+        let conditions =
+            key.iter().zip(expressions).filter_map(|(part, name)| part.condition(name));
         conditions.collect::<Vec<_>>().join(" and ")
     };
     match data {
@@ -132,7 +159,10 @@ pub(crate) fn filter(data: Data, key: &RowKey) -> String {
         Data::Flows => all(&["ip.src", "sport", "ip.dst", "dport", "ip.proto"]),
         Data::Services => all(&["ip.proto", "min_of(sport, dport)"]),
         Data::Protocols => match &key[..] {
-            [Part::Absent, _, of_frame] => format!("not ip and {}", of_frame.condition("eth.type")),
+            [Part::Absent, _, of_frame] => {
+                let of_type = of_frame.condition("eth.type").unwrap_or_default();
+                format!("not ip and {of_type}")
+            }
             [..] => all(&["ip.version", "ip.proto"]),
         },
         // The first depends on what was typed; what the packets of a row of a query are is asked of
@@ -144,7 +174,10 @@ pub(crate) fn filter(data: Data, key: &RowKey) -> String {
 /// The condition that a packet is from or to one of these addresses.
 pub(crate) fn hosts(addresses: &[Part]) -> String {
     match addresses {
-        [one] => format!("{} or {}", one.condition("ip.src"), one.condition("ip.dst")),
+        [one] => {
+            let side = |field| one.condition(field).unwrap_or_default();
+            format!("{} or {}", side("ip.src"), side("ip.dst"))
+        }
         several => {
             let all = several.iter().map(Part::shown).collect::<Vec<_>>().join(", ");
             format!("ip.src in {{{all}}} or ip.dst in {{{all}}}")
@@ -231,7 +264,7 @@ mod tests {
     #[test]
     fn texts_are_quoted() {
         let text = Part::Text("a\"b\\c".to_owned());
-        let condition = text.condition("http.host");
+        let condition = text.condition("http.host").expect("a text");
         assert_eq!(check(&condition), Ok(()), "{condition}");
     }
 }

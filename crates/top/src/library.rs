@@ -1,5 +1,6 @@
 //! The list of queries of the library, and the columns of one of their rows.
 
+use crate::input::step_of;
 use crate::queried::{LibraryQuery, QueryRow, whole_text};
 use crate::snapshot::ShownOutput;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -53,12 +54,6 @@ impl QueryList {
                 let query = listed.get(self.chosen).map(|query| (*query).clone());
                 return query.map_or(Picked::Stays, Picked::Query);
             }
-            KeyCode::Down => self.chosen = (self.chosen + 1).min(last),
-            KeyCode::Up => self.chosen = self.chosen.saturating_sub(1),
-            KeyCode::PageDown => self.chosen = (self.chosen + 10).min(last),
-            KeyCode::PageUp => self.chosen = self.chosen.saturating_sub(10),
-            KeyCode::Home => self.chosen = 0,
-            KeyCode::End => self.chosen = last,
             KeyCode::Backspace => {
                 self.text.pop();
                 self.chosen = 0;
@@ -70,7 +65,10 @@ impl QueryList {
             KeyCode::Char(c) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
                 self.type_text(c.encode_utf8(&mut [0; 4]));
             }
-            _ => {}
+            code => {
+                let by = step_of(code).unwrap_or(0);
+                self.chosen = self.chosen.saturating_add_signed(by).min(last);
+            }
         }
         Picked::Stays
     }
@@ -104,15 +102,11 @@ impl RowColumns {
 
     /// Takes a key; whether the columns stay.
     pub(crate) fn key(&mut self, code: KeyCode) -> bool {
-        let by: isize = match code {
-            KeyCode::Down | KeyCode::Char('j') => 1,
-            KeyCode::Up | KeyCode::Char('k') => -1,
-            KeyCode::PageDown => 10,
-            KeyCode::PageUp => -10,
-            KeyCode::Home => isize::MIN,
-            KeyCode::End => isize::MAX,
+        let by = match code {
+            KeyCode::Char('j') => 1,
+            KeyCode::Char('k') => -1,
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left | KeyCode::Enter => return false,
-            _ => 0,
+            code => step_of(code).unwrap_or(0),
         };
         let last = self.columns.len().saturating_sub(1);
         self.offset = self.offset.saturating_add_signed(by).min(last);

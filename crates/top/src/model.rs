@@ -143,8 +143,9 @@ impl Model {
                 continue;
             }
             // Windows start with their time; what is of the whole input has none.
+            let has_windows = self.pace != Pace::Whole || matches!(role, Role::Totals { .. });
             match &values[..] {
-                [Value::Time(ts), rest @ ..] => self.row(role, Some(*ts), rest),
+                [Value::Time(ts), rest @ ..] if has_windows => self.row(role, Some(*ts), rest),
                 rest => self.row(role, None, rest),
             }
         }
@@ -320,6 +321,25 @@ mod tests {
             assert_eq!((model.of_filter.bytes, model.total.bytes), (300, 300));
             assert_eq!(model.series.points().map(|point| point.bytes).sum::<u64>(), 300);
         }
+    }
+
+    #[test]
+    fn a_time_that_was_typed_is_a_key() {
+        let mut model = Model::new(Pace::Whole);
+        let mut keys = output("keys-sent");
+        let mut minutes = Rows::new(&keys.schema);
+        keys.schema.columns[0].name = "minute".to_owned();
+        for (i, minute) in [0, 60 * SECOND].into_iter().enumerate() {
+            let values = [Value::Time(minute), Value::Int(80), Value::Int(1), Value::Int(60)];
+            for (column, value) in minutes.columns.iter_mut().zip(values) {
+                weir_engine::rows::set_cell(column, i, &value, &mut minutes.arena);
+            }
+        }
+        minutes.len = 2;
+        model.open(&[output("totals-0-0"), keys]);
+        model.rows(1, &minutes);
+        let keys: Vec<_> = model.tables[&Data::Keys].0.keys().map(Vec::len).collect();
+        assert_eq!(keys, [2, 2]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The packets of a row: a list of them, and the fields of one.
 
+use crate::input::step_of;
 use crate::number::clock;
 use crate::queried::QueryRow;
 use crossterm::event::KeyCode;
@@ -225,13 +226,12 @@ impl PacketList {
                 }
                 return ListKey::Stays;
             }
-            KeyCode::Down | KeyCode::Char('j') => 1,
-            KeyCode::Up | KeyCode::Char('k') => -1,
-            KeyCode::PageDown => 10,
-            KeyCode::PageUp => -10,
-            KeyCode::Home => isize::MIN,
-            KeyCode::End => isize::MAX,
-            _ => return ListKey::Stays,
+            KeyCode::Char('j') => 1,
+            KeyCode::Char('k') => -1,
+            code => match step_of(code) {
+                Some(by) => by,
+                None => return ListKey::Stays,
+            },
         };
         let packets = self.packets();
         let fields = packets.get(self.chosen).map_or(0, |packet| packet.fields.len());

@@ -92,6 +92,8 @@ pub(crate) enum RowOrder {
     Kept(Vec<RowKey>),
     /// Those of a query.
     OfQuery(QueryOrder),
+    /// Those of an output of a query that were shown, also where later ones have pushed them out.
+    KeptOfQuery(usize, Vec<Arc<QueryRow>>),
 }
 
 /// Which rows of a query are shown, and how they are ordered.
@@ -136,7 +138,7 @@ impl Snapshot {
                 (output, rows) = query_rows(&model.query, order);
                 rows
             }
-            (_, RowOrder::OfQuery(_)) => Vec::new(),
+            (_, RowOrder::OfQuery(_) | RowOrder::KeptOfQuery(..)) => Vec::new(),
             (Table::Names, _) => names(model, over, order),
             (table, RowOrder::By(column, descending)) => {
                 let mut all: Vec<Group<'_>> = groups(model, table.data(), over).collect();
@@ -185,16 +187,17 @@ impl Snapshot {
         }
     }
 
-    /// The filter that picks the packets of a row; `keys` are those that somebody typed.
-    pub(crate) fn filter(&self, model: &Model, row: &Row, keys: &str) -> String {
+    /// The filter that picks the packets of a row; `keys` are those that somebody typed. `None` if
+    /// no condition says it.
+    pub(crate) fn filter(&self, model: &Model, row: &Row, keys: &str) -> Option<String> {
         match (self.table, &row.key[..]) {
-            (Table::Keys, _) => typed_keys::condition(keys, &row.key).unwrap_or_default(),
+            (Table::Keys, _) => typed_keys::condition(keys, &row.key),
             (Table::Names, [Part::Text(name)]) => {
                 let addresses: Vec<Part> =
                     model.names.addresses(name).take(NAMED_MAX).map(Part::Ip).collect();
-                key::hosts(&addresses)
+                Some(key::hosts(&addresses))
             }
-            (table, _) => key::filter(table.data(), &row.key),
+            (table, _) => Some(key::filter(table.data(), &row.key)),
         }
     }
 }
@@ -212,24 +215,13 @@ impl ShownOutput {
 fn query_rows(query: &[QueryOutput], order: &RowOrder) -> (ShownOutput, Vec<Row>) {
     let at = match order {
         RowOrder::OfQuery(order) => order.output,
-        RowOrder::Kept(keys) => match keys.first().map(Vec::as_slice) {
-            Some([Part::Int(output), _]) => *output as usize,
-            _ => 0,
-        },
-        RowOrder::By(..) => 0,
+        RowOrder::KeptOfQuery(at, _) => *at,
+        RowOrder::By(..) | RowOrder::Kept(_) => 0,
     };
     let Some(output) = query.get(at) else { return (ShownOutput::default(), Vec::new()) };
     let mut rows: Vec<&Arc<QueryRow>> = output.rows.iter().collect();
     match order {
-        RowOrder::Kept(keys) => {
-            // They are in the order of their numbers.
-            let kept = |key: &RowKey| {
-                let [_, Part::Int(number)] = key[..] else { return None };
-                let at = rows.binary_search_by_key(&number, |row| row.number as i64).ok()?;
-                Some(rows[at])
-            };
-            rows = keys.iter().filter_map(kept).collect();
-        }
+        RowOrder::KeptOfQuery(_, kept) => rows = kept.iter().collect(),
         RowOrder::OfQuery(QueryOrder { column, descending, .. }) => {
             if *descending {
                 rows.reverse();
@@ -241,7 +233,7 @@ fn query_rows(query: &[QueryOutput], order: &RowOrder) -> (ShownOutput, Vec<Row>
                 });
             }
         }
-        RowOrder::By(..) => {}
+        RowOrder::By(..) | RowOrder::Kept(_) => {}
     }
     let rows = rows.into_iter().map(|row| query_row(row, at, output)).collect();
     (ShownOutput::of(query, at), rows)
@@ -290,7 +282,7 @@ impl<'a> Group<'a> {
         Row {
             key: self.key.clone(),
             label: match (data, &self.key[..]) {
-                (_, [Part::Text(name)]) => name.clone(),
+                (_, [Part::Text(name)]) => crate::clean(name),
                 (data, _) => key::label(data, self.key),
             },
             name: self.name.map(str::to_owned),
@@ -318,7 +310,7 @@ fn names(model: &Model, over: Over, order: &RowOrder) -> Vec<Row> {
     let key = |name: &str| vec![Part::Text(name.to_owned())];
     let keys: Vec<RowKey> = match order {
         RowOrder::Kept(keys) => keys.clone(),
-        RowOrder::By(..) | RowOrder::OfQuery(_) => sums.keys().map(|name| key(name)).collect(),
+        _ => sums.keys().map(|name| key(name)).collect(),
     };
     let group = |key| {
         let name: &RowKey = key;
@@ -379,7 +371,7 @@ mod tests {
         let named = Snapshot::of(&model, Table::Names, &ORDER);
         assert_eq!(named.rows.len(), 1);
         assert_eq!((named.other.0.bytes, named.other.1.bytes), (700, 300));
-        let filter = named.filter(&model, &named.rows[0], "");
+        let filter = named.filter(&model, &named.rows[0], "").expect("an address");
         assert_eq!(filter, "ip.src == 0.0.0.2 or ip.dst == 0.0.0.2");
     }
 

@@ -1,6 +1,6 @@
 //! Keys that people type, to count packets by them.
 
-use crate::filter::{Fault, stages};
+use crate::filter::{self, Fault};
 use crate::key::{Part, RowKey};
 use crate::limits::FILTER_MAX;
 use weir_plan::{Expr, ExprKind, Schema, Stage, Summarize, print};
@@ -19,20 +19,20 @@ pub(crate) fn check(keys: &str) -> Result<(), Fault> {
     summarize(keys).map(drop)
 }
 
-/// The condition that the packets of a row of these keys meet.
+/// The condition that the packets of a row of these keys meet; `None` if a value can't be written.
 pub(crate) fn condition(keys: &str, row: &RowKey) -> Option<String> {
     let summarize = summarize(keys).ok()?;
     let schema = Schema::default();
     let one = |((_, expr), part): (&(String, Expr), &Part)| {
         let text = print::expr(expr, &schema, &[]);
-        // Operators may bind less tightly than a comparison.
+        // Operators may bind less tightly than a comparison, or not chain with one.
         match expr.kind {
-            ExprKind::Binary(..) | ExprKind::Unary(..) => part.condition(&format!("({text})")),
-            _ => part.condition(&text),
+            ExprKind::Field(_) | ExprKind::Call(..) | ExprKind::Const(_) => part.condition(&text),
+            _ => part.condition(&format!("({text})")),
         }
     };
-    let all: Vec<String> = summarize.keys.iter().zip(row).map(one).collect();
-    Some(all.join(" and "))
+    let all: Option<Vec<String>> = summarize.keys.iter().zip(row).map(one).collect();
+    Some(all?.join(" and "))
 }
 
 /// The stage that counts by keys.
@@ -44,7 +44,9 @@ fn summarize(keys: &str) -> Result<Summarize, Fault> {
     if keys.len() > FILTER_MAX {
         return Err(whole(&format!("keys are at most {FILTER_MAX} bytes long")));
     }
-    let stages = stages(BEFORE, keys)?;
+    let stages = filter::stages(BEFORE, keys)?;
+    // Over interfaces there is the start of a window beside them.
+    filter::stages(BEFORE, &format!("{keys}\nevery 1s"))?;
     // Nothing but keys has come in by the text.
     let plain = stages_of_plain();
     match (&stages[..], &plain[..]) {
@@ -61,7 +63,7 @@ fn summarize(keys: &str) -> Result<Summarize, Fault> {
 
 /// The stages of keys that are no more than that.
 fn stages_of_plain() -> Vec<Stage> {
-    stages(BEFORE, "ip").unwrap_or_default()
+    filter::stages(BEFORE, "ip").unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -84,6 +86,7 @@ mod tests {
             assert!(!fault(more).message.is_empty(), "{more}");
         }
         assert!(fault("packets = sport").message.contains("packets"));
+        assert!(fault("ts").message.contains("ts"));
         assert!(fault(&"x".repeat(FILTER_MAX + 1)).message.contains("2048"));
     }
 
@@ -106,6 +109,21 @@ mod tests {
                 "(tcp or udp) == true and (not ip) == false and (ip.ttl + 1) == 65",
             ),
             ("gap = 2s", vec![Value::Duration(2_000_000_000)], "2s == 2s"),
+            (
+                "inside = ip.src in 10.0.0.0/8, x = if(tcp, 1, 2)",
+                vec![Value::Bool(true), Value::Int(2)],
+                "(ip.src in 10.0.0.0/8) == true and (if(tcp, 1, 2)) == 2",
+            ),
+            (
+                "payload, minute = bin(ts, 1m)",
+                vec![Value::Bytes([0, b'"', 0xff].into()), Value::Time(60_000_000_000)],
+                "payload == b\"\\x00\\x22\\xff\" and bin(ts, 1m) == @1970-01-01T00:01:00Z",
+            ),
+            (
+                "dns.qname",
+                vec![Value::Str("a\u{1b}[2J\u{202e}\n".into())],
+                "dns.qname == \"a\\u{1b}[2J\\u{202e}\\u{a}\"",
+            ),
         ];
         for (keys, values, expected) in cases {
             let condition = condition(keys, &parts(&values)).expect(keys);
@@ -113,6 +131,8 @@ mod tests {
             assert_eq!(crate::check(&condition), Ok(()), "{keys}: {condition}");
         }
         assert_eq!(condition("dprt", &RowKey::new()), None);
+        assert_eq!(condition("x = sqrt(-1.0)", &parts(&[Value::Float(f64::NAN)])), None);
+        assert_eq!(condition("payload", &parts(&[Value::Bytes(vec![7; 2000].into())])), None);
     }
 
     proptest! {

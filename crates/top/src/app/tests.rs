@@ -1,4 +1,5 @@
 use super::*;
+use crate::key::Part;
 use crate::look::Glyphs;
 use crate::measure::SECOND_NS;
 use crate::model::SharedModel;
@@ -148,6 +149,17 @@ fn keys_are_typed_and_counted_by() {
     assert_eq!((app.table, app.mode.clone()), (Table::Keys, Mode::Tables));
     assert_eq!(app.setup().data, [Data::Keys]);
     assert_eq!((app.setup().keys.as_str(), app.setup().filters), ("dport, x = tcp or udp", 0));
+    // Rows of earlier keys, which the run may still count, are not shown under these.
+    let counted = |changes: u64| {
+        let mut model = shared.lock();
+        model.open(&[output(&format!("totals-0-{changes}")), output("keys-sent")]);
+        model.rows(1, &rows("keys-sent", &[(9 * SECOND_NS, vec![Value::Int(443)], 1, 60)]));
+    };
+    for (changes, shown) in [(0, 0), (1, 1)] {
+        counted(changes);
+        app.refresh(&shared.lock());
+        assert_eq!(app.shown.rows.len(), shown, "{changes}");
+    }
     // Once more, they are changed.
     assert_eq!(press(&mut app, &shared, KeyCode::Char('7')), Wish::Nothing);
     assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::Nothing);
@@ -220,6 +232,13 @@ fn a_query_of_the_library_shows_its_rows() {
     shared.lock().rows(1, &rows("others", &[(9 * SECOND_NS, vec![host(4)], 1, 1)]));
     app.refresh(&shared.lock());
     assert_eq!(order(&app), [2, 1, 0]);
+    // ... also if so many come that it is not one of the latest any more.
+    for _ in 0..12 {
+        let many: Vec<_> = (0..100).map(|n| (9 * SECOND_NS, vec![host(n)], 1, 1)).collect();
+        shared.lock().rows(1, &rows("others", &many));
+    }
+    app.refresh(&shared.lock());
+    assert_eq!((order(&app), app.shown.output.taken), (vec![2, 1, 0], 1204));
     assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
     let Mode::Columns(columns) = &app.mode else { panic!("{:?}", app.mode) };
     assert_eq!(columns.columns[1], ("ip.src".to_owned(), "0.0.0.1".to_owned()));
@@ -240,9 +259,12 @@ fn what_is_refused_leaves_what_runs() {
     let mut app = app(&shared);
     let runs = app.setup().clone();
     press(&mut app, &shared, KeyCode::Char('3'));
+    app.chosen = Some(vec![Part::Absent]);
     app.refused("no\x1broom", &runs);
     assert_eq!((app.table, app.setup().changes), (Table::Hosts, 1));
     assert_eq!(app.message.as_deref(), Some("no\u{fffd}room"));
+    // A row that was chosen meanwhile is not one of the table that is shown now.
+    assert_eq!((app.counted, app.chosen.is_none()), (runs.changes, true));
 }
 
 #[test]

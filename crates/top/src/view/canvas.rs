@@ -44,6 +44,24 @@ impl<'a> Canvas<'a> {
         }
     }
 
+    /// Draws names and values, a line each: from the first that is to be seen on, as many as there
+    /// is room for below `top`.
+    pub(crate) fn name_values(
+        &mut self,
+        all: &[(String, String)],
+        first: usize,
+        (top, room): (u16, usize),
+    ) {
+        let (width, look) = (self.area.width, self.look);
+        let names = all.iter().map(|(name, _)| columns(name)).max().unwrap_or(0).min(width / 2);
+        for ((name, value), y) in all.iter().skip(first).take(room).zip(top..) {
+            let name = self.fit(name, names);
+            self.text(0, y, names, &name, look.faint());
+            let value = self.fit(value, width.saturating_sub(names + 2));
+            self.text(names + 2, y, width, &value, Style::new());
+        }
+    }
+
     /// A text that fits into so many columns; where it is cut, it says so.
     pub(crate) fn fit(&self, text: &str, width: u16) -> String {
         if columns(text) <= width {

@@ -125,12 +125,5 @@ fn fields(canvas: &mut Canvas<'_>, list: &mut PacketList, packet: &FoundPacket, 
     let last = packet.fields.len().saturating_sub(room);
     let first = list.fields.unwrap_or(0).min(last);
     list.fields = Some(first);
-    let names = packet.fields.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
-    let names = names.min(width / 2);
-    for ((name, value), y) in packet.fields.iter().skip(first).take(room).zip(ABOVE..) {
-        let name = canvas.fit(name, names);
-        canvas.text(0, y, names, &name, look.faint());
-        let value = canvas.fit(value, width.saturating_sub(names + 2));
-        canvas.text(names + 2, y, width, &value, Style::new());
-    }
+    canvas.name_values(&packet.fields, first, (ABOVE, room));
 }

@@ -106,7 +106,7 @@ fn line(
 fn about(app: &App) -> String {
     let output = &app.shown.output;
     let name = app.setup().query.as_ref().map_or("", |query| query.name.as_str());
-    if app.shown.changes != Some(app.setup().changes) {
+    if app.shown.changes != Some(app.counted) {
         return format!("{}: starting", crate::clean(name));
     }
     let rows = match (output.taken, app.shown.rows.len()) {
@@ -129,14 +129,7 @@ pub(super) fn columns_of_row(canvas: &mut Canvas<'_>, row: &mut RowColumns) {
     let (width, height, look) = (canvas.area.width, canvas.area.height, canvas.look);
     let room = usize::from(height - 1);
     row.offset = row.offset.min(row.columns.len().saturating_sub(room));
-    let names = row.columns.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
-    let names = names.min(width / 2);
-    for ((name, value), y) in row.columns.iter().skip(row.offset).take(room).zip(0..) {
-        let name = canvas.fit(name, names);
-        canvas.text(0, y, names, &name, look.faint());
-        let value = canvas.fit(value, width.saturating_sub(names + 2));
-        canvas.text(names + 2, y, width, &value, Style::new());
-    }
+    canvas.name_values(&row.columns, row.offset, (0, room));
     let keys = canvas.fit("p packets of the row  Esc rows  Up, Down more columns  q quit", width);
     canvas.text(0, height - 1, width, &keys, look.faint().add_modifier(Modifier::BOLD));
 }
