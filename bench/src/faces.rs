@@ -69,21 +69,21 @@ enum Lookers {
     },
 }
 
-/// What becomes of rows that those who look can't take.
+/// What becomes of rows that are not taken in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Packets {
-    /// Packets wait, as those of files do.
-    Wait,
-    /// Packets do not wait, as on a wire.
-    GoOn,
+enum LateRows {
+    /// Packets wait for them, as those of files do.
+    AwaitedByPackets,
+    /// They are dropped, as on a wire.
+    Dropped,
 }
 
-impl Packets {
+impl LateRows {
     /// As an option of a run says it.
     fn option(self) -> &'static str {
         match self {
-            Packets::Wait => "wait",
-            Packets::GoOn => "drop",
+            LateRows::AwaitedByPackets => "wait",
+            LateRows::Dropped => "drop",
         }
     }
 }
@@ -119,19 +119,19 @@ pub(crate) fn run(options: &FacesOptions) -> Result<String> {
     all.extend(followers(false));
     let mut out =
         format!("Trace {}: {} packets; `weir run {QUERY}`.\n", preset.name, truth.packets);
-    for packets in [Packets::GoOn, Packets::Wait] {
+    for late in [LateRows::Dropped, LateRows::AwaitedByPackets] {
         let mut runs: Vec<Vec<Seen>> = all.iter().map(|_| Vec::new()).collect();
         for round in 0..=options.rounds.rounds {
             for (lookers, runs) in all.iter().zip(&mut runs) {
-                let seen = lookers.look(&file, &token, packets)?;
+                let seen = lookers.look(&file, &token, late)?;
                 runs.extend((round > 0).then_some(seen));
             }
         }
         let (table, most) = table(&all, &runs);
-        if let Some(at_most) = options.at_most.filter(|_| packets == Packets::GoOn) {
+        if let Some(at_most) = options.at_most.filter(|_| late == LateRows::Dropped) {
             ensure!(most <= at_most, "{most:.3} times the wall time, and not {at_most}\n{table}");
         }
-        let _ = write!(out, "\n`--slow-sink {}`:\n\n{table}", packets.option());
+        let _ = write!(out, "\n`--slow-sink {}`:\n\n{table}", late.option());
     }
     Ok(out)
 }
@@ -192,11 +192,9 @@ impl Lookers {
     }
 
     /// Runs Weir over a trace, and looks at it until it ends.
-    fn look(self, trace: &Path, token: &Path, packets: Packets) -> Result<Seen> {
+    fn look(self, trace: &Path, token: &Path, late: LateRows) -> Result<Seen> {
         let mut command = Command::new(process::beside("weir")?);
-        command
-            .args(["run", QUERY, "-o", "json", "--slow-sink", packets.option(), "-r"])
-            .arg(trace);
+        command.args(["run", QUERY, "-o", "json", "--slow-sink", late.option(), "-r"]).arg(trace);
         let open = match self {
             Lookers::Nobody => None,
             Lookers::Metrics => Some("--metrics"),

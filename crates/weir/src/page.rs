@@ -282,9 +282,15 @@ mod tests {
         for (name, text) in weir_dashboard::PROGRAMS {
             let value = check(text, &[("interval".to_owned(), "100ms".to_owned())]);
             assert_eq!(value["diagnostics"], json!([]), "{name}");
-            let columns = value["outputs"][0]["columns"].as_array().expect("columns").clone();
-            let names: Vec<_> = columns.iter().filter_map(|c| c["name"].as_str()).collect();
-            assert!(names.starts_with(&["ts"]) && names.contains(&"bytes"), "{names:?}");
+            // What the page reads of each: the last output, and the number of conversations.
+            let outputs = value["outputs"].as_array().expect("outputs");
+            for (n, output) in outputs.iter().rev().enumerate() {
+                let columns = output["columns"].as_array().expect("columns");
+                let names: Vec<_> = columns.iter().filter_map(|c| c["name"].as_str()).collect();
+                let counts = if n == 0 { "bytes" } else { "conversations" };
+                assert!(names[0] == "ts" && names.contains(&"interface"), "{names:?}");
+                assert!(names.contains(&"proto") && names.contains(&counts), "{names:?}");
+            }
         }
     }
 }

@@ -107,15 +107,15 @@ impl Showing {
                 for (output, rows) in left_out {
                     self.feed.leave_out(&self.programs[output], rows, ShownTo::Later);
                 }
-                return self.put(output, self.feed.streamed_to(program, n), rows);
+                return self.hand_on(output, self.feed.streamed_to(program, n), rows);
             }
             shown.write()?;
         }
-        self.put(output, self.feed.shown_to(program, n), rows)
+        self.hand_on(output, self.feed.shown_to(program, n), rows)
     }
 
     /// Hands rows to the thread for these clients.
-    fn put(&self, output: usize, to: ShownTo, rows: &Rows) -> io::Result<()> {
+    fn hand_on(&self, output: usize, to: ShownTo, rows: &Rows) -> io::Result<()> {
         if to == ShownTo::Nobody {
             return Ok(());
         }
@@ -136,6 +136,8 @@ impl Showing {
     pub(crate) fn finish(self, stays: bool) {
         let mut shown = lock(&self.shown);
         if stays && !shown.unwritten.is_empty() {
+            // Clients that follow all rows get those on their way before they hear of the end.
+            shown.queue.drain();
             drop(shown);
             let shown = self.shown;
             self.feed.when_followed(move || {
@@ -177,7 +179,7 @@ impl ShownRows {
 
     /// Hands on the rows that were kept.
     fn write(&mut self) -> io::Result<()> {
-        while let Some((output, rows)) = self.unwritten.take() {
+        while let Some((output, rows)) = self.unwritten.take_batch() {
             self.put(output, ShownTo::Later, &rows)?;
         }
         Ok(())

@@ -12,6 +12,9 @@ const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// that copying them takes little from the packets. A page shows fewer.
 const LATEST_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of a batch that is used again.
+const SPARE_BYTES_MAX: usize = LATEST_BYTES_MAX / 8;
+
 /// Bytes of all rows: beyond, the output with the most gives up its earliest.
 const BYTES_MAX: usize = 64 << 20;
 
@@ -20,13 +23,16 @@ const BYTES_MAX: usize = 64 << 20;
 pub(crate) struct UnwrittenRows {
     outputs: Vec<OutputRows>,
     bytes: usize,
+    /// Rows of all outputs that have come.
+    came: u64,
 }
 
 /// Those of an output.
 #[derive(Default)]
 struct OutputRows {
-    /// All but the last are full.
-    batches: VecDeque<Rows>,
+    /// All but the last are full. Each has the number of the rows of all outputs that came before
+    /// its first.
+    batches: VecDeque<(u64, Rows)>,
     bytes: usize,
     /// It has more rows than there is room for.
     is_long: bool,
@@ -35,16 +41,16 @@ struct OutputRows {
 }
 
 impl OutputRows {
-    /// Appends rows of a batch; gives the bytes that they take.
-    fn keep(&mut self, rows: &Rows) -> usize {
+    /// Appends rows of a batch, before which `number` rows came; gives the bytes that they take.
+    fn append(&mut self, rows: &Rows, number: u64) -> usize {
         let (mut from, before) = (0, self.bytes);
         while from < rows.len {
-            if self.batches.back().is_none_or(|last| last.len == BATCH) {
+            if self.batches.back().is_none_or(|(_, last)| last.len == BATCH) {
                 let batch = self.spare.take().unwrap_or_else(|| without_order(rows));
                 self.bytes += batch.memory();
-                self.batches.push_back(batch);
+                self.batches.push_back((number + from as u64, batch));
             }
-            let Some(last) = self.batches.back_mut() else { break };
+            let Some((_, last)) = self.batches.back_mut() else { break };
             let to = rows.len.min(from + BATCH - last.len);
             self.bytes -= last.memory();
             last.append_cells(rows, from..to);
@@ -54,19 +60,20 @@ impl OutputRows {
         self.bytes - before
     }
 
-    /// Whether there is no room for all that is kept.
+    /// Whether there is no room for all that is kept. The latest batch is kept whatever it takes.
     fn is_full(&mut self) -> bool {
         self.is_long |= self.bytes > OUTPUT_BYTES_MAX;
-        self.is_long && self.bytes > LATEST_BYTES_MAX
+        self.is_long && self.bytes > LATEST_BYTES_MAX && self.batches.len() > 1
     }
 
     /// Leaves out the earliest batch; gives its rows, and the bytes that they took.
     fn leave_out(&mut self) -> Option<(usize, usize)> {
-        let mut first = self.batches.pop_front()?;
+        let (_, mut first) = self.batches.pop_front()?;
         let (rows, bytes) = (first.len, first.memory());
         self.bytes -= bytes;
         first.clear();
-        self.spare = Some(first);
+        // Long texts may have been an exception.
+        self.spare = (bytes <= SPARE_BYTES_MAX).then_some(first);
         Some((rows, bytes))
     }
 }
@@ -93,7 +100,8 @@ impl UnwrittenRows {
     /// room, the earliest.
     pub(crate) fn keep(&mut self, output: usize, rows: &Rows) -> Vec<(usize, u64)> {
         let mut left_out = Vec::new();
-        self.bytes += self.outputs[output].keep(rows);
+        self.bytes += self.outputs[output].append(rows, self.came);
+        self.came += rows.len as u64;
         loop {
             let from = if self.outputs[output].is_full() {
                 output
@@ -109,11 +117,13 @@ impl UnwrittenRows {
         }
     }
 
-    /// Takes the earliest batch of an output, the first one that has any.
-    pub(crate) fn take(&mut self) -> Option<(usize, Rows)> {
-        let at = self.outputs.iter().position(|output| !output.batches.is_empty())?;
+    /// Takes the earliest batch of all outputs.
+    pub(crate) fn take_batch(&mut self) -> Option<(usize, Rows)> {
+        let first = |output: &OutputRows| output.batches.front().map(|(number, _)| *number);
+        let firsts = self.outputs.iter().enumerate();
+        let (_, at) = firsts.filter_map(|(at, output)| Some((first(output)?, at))).min()?;
         let output = &mut self.outputs[at];
-        let batch = output.batches.pop_front()?;
+        let (_, batch) = output.batches.pop_front()?;
         output.bytes -= batch.memory();
         self.bytes -= batch.memory();
         // Somebody follows now: there may be no more of them for long.
@@ -154,10 +164,10 @@ mod tests {
         rows
     }
 
-    /// All rows that are kept, by output.
+    /// All rows that are kept, as they are taken.
     fn taken(kept: &mut UnwrittenRows, outputs: &[Output]) -> Vec<(usize, i64, String)> {
         let mut all = Vec::new();
-        while let Some((at, rows)) = kept.take() {
+        while let Some((at, rows)) = kept.take_batch() {
             for i in 0..rows.len {
                 let value = |c: usize| rows.value(i, c, &outputs[at].schema.columns[c].ty);
                 let (Value::Int(n), Value::Str(text)) = (value(0), value(1)) else {
@@ -189,7 +199,14 @@ mod tests {
         for (output, expected) in kept.outputs.iter().zip(&expected) {
             assert_eq!(output.batches.len(), expected.len().div_ceil(BATCH));
         }
-        assert_eq!(taken(&mut kept, &outputs), expected.concat());
+        let all = taken(&mut kept, &outputs);
+        for (at, expected) in expected.iter().enumerate() {
+            let own: Vec<_> = all.iter().filter(|(of, ..)| *of == at).cloned().collect();
+            assert_eq!(own, *expected);
+        }
+        // They come in the order of their batches, not one output after the other.
+        let turns = all.windows(2).filter(|two| two[0].0 != two[1].0).count();
+        assert!(turns > 5, "{turns}");
     }
 
     #[test]
@@ -214,6 +231,23 @@ mod tests {
         let expected: Vec<i64> = (0..100).chain(100 + left_out..next).collect();
         assert!(left_out > 0 && expected.len() > 5_000, "{left_out} {}", expected.len());
         assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn the_latest_rows_are_kept_however_long_their_texts_are() {
+        let outputs = [output(&[Type::Int, Type::Str])];
+        let mut kept = UnwrittenRows::default();
+        kept.open(&outputs);
+        for n in 0..40 {
+            kept.keep(0, &batch(&outputs[0], n * 256..(n + 1) * 256, 9000));
+            assert!(kept.outputs[0].batches.len() == 1 || kept.bytes <= OUTPUT_BYTES_MAX);
+        }
+        // After that there is room for more of those that are short.
+        for n in 40..100 {
+            kept.keep(0, &batch(&outputs[0], n * 256..(n + 1) * 256, 5));
+        }
+        let all = taken(&mut kept, &outputs);
+        assert!(all.len() > 20 * 256 && all[all.len() - 1].1 == 100 * 256 - 1, "{}", all.len());
     }
 
     #[test]

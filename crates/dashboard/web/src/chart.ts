@@ -94,7 +94,7 @@ export class Chart {
     const axis = { stroke: ink, font, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
     // Around a single point uPlot would show a day.
     const range = (plot: uPlot, min: number, max: number): [number, number] =>
-      ((plot.data[0]?.length ?? 0) < 2 ? [min - 5, min + 5] : [min, max]);
+      (plot.data[0]?.length === 1 ? [min - 5, min + 5] : [min, max]);
     const points = { show: (plot: uPlot) => (plot.data[0]?.length ?? 0) < 2 };
     return {
       ...this.size(),

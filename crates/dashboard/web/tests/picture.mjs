@@ -88,7 +88,8 @@ try {
   };
   let [last, picture] = ["", await take()];
   // Nothing moves any more.
-  while (picture !== last) {
+  for (let tries = 0; picture !== last; tries += 1) {
+    if (tries === 60) throw new Error("the page does not come to rest");
     await new Promise((done) => setTimeout(done, 500));
     [last, picture] = [picture, await take()];
   }

@@ -157,6 +157,53 @@ fn rows_that_nobody_followed_are_there_for_who_comes() {
     });
 }
 
+/// A client that follows all rows gets those that were on their way when the packets ended, or is
+/// told how many it did not get, although the page stays and has rows for others.
+#[test]
+fn all_rows_of_a_file_come_before_its_end() {
+    // They all have room in the buffer of the client.
+    const TIMES: u64 = 60;
+    let folder = crate::common::workplace();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (pipe, file) = (path("pipe"), path("numbers.weir"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    // All rows come at once when the packets have ended.
+    std::fs::write(&file, "packets | summarize n = count() by number").expect("writes");
+    let capture = std::fs::read(mixed()).expect("a capture");
+    let (header, records) = capture.split_at(24);
+    let bytes = [header, &records.repeat(TIMES as usize)].concat();
+    let (go, going) = std::sync::mpsc::channel::<()>();
+    let to = pipe.clone();
+    let writer = std::thread::spawn(move || {
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(to).expect("the pipe");
+        pipe.write_all(&bytes[..24]).expect("it reads");
+        going.recv().ok();
+        pipe.write_all(&bytes[24..]).expect("it reads");
+    });
+    let served = Served::start(&["serve", &file, "--http", "0", "-r", &pipe]);
+    let (address, token) = (served.address(), served.token());
+    let mut stream = TcpStream::connect(address).expect("connects");
+    let request =
+        format!("GET /api/v1/rows?program=numbers HTTP/1.1\r\nHost: {address}\r\n{token}\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    // The head says that the client is one of those that follow.
+    let mut text = vec![0; 1];
+    stream.read_exact(&mut text).expect("a head");
+    go.send(()).expect("it waits");
+    stream.read_to_end(&mut text).expect("an end");
+    let text = String::from_utf8(text).expect("text");
+    let (_, body) = text.split_once("\r\n\r\n").expect("a head");
+    let told: u64 = body
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .map(|row| row["_lost"].as_u64().unwrap_or(1))
+        .sum();
+    assert_eq!(told, 336 * TIMES);
+    writer.join().expect("it ends");
+    served.end();
+}
+
 /// Only the latest of them wait, and those that do not are counted.
 #[test]
 fn rows_that_nobody_followed_have_a_bound() {
@@ -167,7 +214,14 @@ fn rows_that_nobody_followed_have_a_bound() {
     let columns: Vec<String> = (0..20).map(|i| format!("n{i} = number")).collect();
     let query = format!("packets | project {}", columns.join(", "));
     unfollowed(&query, bytes, 336 * TIMES, |served| {
-        let first = recent(served, "numbers", 1).swap_remove(0);
+        // The first event may come before the first rows are written.
+        let first = loop {
+            let first = recent(served, "numbers", 1).swap_remove(0);
+            if first["rows"].get(0).is_some() {
+                break first;
+            }
+            crate::wires::pause();
+        };
         let skipped = first["skipped"].as_u64().expect("a count");
         assert!(skipped > 10_000 && skipped < 336 * TIMES - 5_000, "{skipped}");
         assert_eq!(first["rows"][0]["n7"], skipped + 1, "each is kept or counted");
