@@ -301,8 +301,9 @@ pub(crate) fn nothing_is_lost_or_counts_twice(broker: &Broker) {
     capture.send(5);
     wait_for_rows(broker, "crash-rows", 100);
     capture.send(4);
+    // The first rows may be those of the other host.
+    wait_for_partition(&first);
     // One machine fails, with whatever it has begun.
-    assert!(children(first.id()).len() > 1, "it has processes of its own");
     kill_all(&mut first);
     capture.send(4);
     let third = host(&query, topic, "crash", &[&rows_to[..], &["--until", "end"]].concat());
