@@ -224,7 +224,9 @@ fn network_functions() {
                 assert!((1..=sent).contains(&received), "{run}");
             }
             let trips = run["trips_ns"].as_array().expect("round trips");
-            assert!(!trips.is_empty() && trips.len() <= 5, "{run}");
+            // On a busy machine the first may be lost, after which there are no more.
+            let trips = trips.len() as u64 + run["trips_lost"].as_u64().expect("a count");
+            assert!((1..=5).contains(&trips), "{run}");
         }
     }
     let table = String::from_utf8(output.stdout).expect("UTF-8");
