@@ -141,11 +141,13 @@ export class Model {
     if (batch.outputs) {
       this.skipped = 0;
       for (const one of this.windows.values()) {
-        if (traffic) one.totals.clear();
-        else {
-          one.conversations = [];
-          for (const total of one.totals.values()) total.conversations = 0;
+        // Each program counts its part of a total, and may begin anew without the other.
+        for (const [key, total] of one.totals) {
+          if (traffic) Object.assign(total, zero());
+          else total.conversations = 0;
+          if (total.packets === 0 && total.conversations === 0) one.totals.delete(key);
         }
+        if (!traffic) one.conversations = [];
       }
       this.drop((one) => one.totals.size > 0 || one.conversations.length > 0);
     }

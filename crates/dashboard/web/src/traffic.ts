@@ -93,6 +93,8 @@ export class TrafficView {
   private readonly legend = h("div", { class: "legend" });
   private readonly tables = h("div", { class: "tables" });
   private built = false;
+  /** Whether packets come by several interfaces: one says nothing that the total does not. */
+  private several = false;
 
   constructor(private readonly state: State) {
     this.chart = new Chart("Traffic over time", (from, to) =>
@@ -112,6 +114,7 @@ export class TrafficView {
     if (this.built !== this.state.countsTraffic) return this.show(host);
     if (!this.built) return;
     const { state } = this;
+    this.several = state.model.interfaces().length > 1;
     const [from, to] = range(state, this.seconds);
     const summary = state.model.summary(from, to, state.link.filters);
     redraw(this.top, () => put(this.top, this.controls(), filters(state), this.numbers(summary), this.losses()));
@@ -142,8 +145,7 @@ export class TrafficView {
     const { state } = this;
     const units = choice("Unit", [["bits", "bits/s"], ["packets", "packets/s"], ["conversations", "conversations"]], this.unit,
       (unit) => state.go({ unit }));
-    // One interface says nothing that the total does not.
-    const sides = state.link.by || state.model.interfaces().length > 1
+    const sides = state.link.by || this.several
       ? choice("Stacked by", [["protocol", "by protocol"], ["interface", "by interface"]], this.side,
         (by) => state.go({ by: by === "interface" ? by : undefined }))
       : null;
@@ -221,19 +223,19 @@ export class TrafficView {
   private ofRun(): HTMLElement[] {
     const { counts, workerRates } = this.state;
     const blocks: HTMLElement[] = [];
+    const add = (title: string, head: string[], rows: Child[][]) =>
+      blocks.push(h("section", { class: "block plain" }, table(title, head, rows, new Set([1, 2, 3]))));
     const interfaces = counts?.interfaces ?? [];
     if (interfaces.length > 0) {
       const rows = interfaces.map(([name, received, lost]): Child[] =>
         [clean(name), whole(received), whole(lost), percent(lost, received + lost)]);
-      const head = ["interface", "received", "lost", "share lost"];
-      blocks.push(h("section", { class: "block plain" }, table("Interfaces of the run, in packets", head, rows, new Set([1, 2, 3]))));
+      add("Interfaces of the run, in packets", ["interface", "received", "lost", "share lost"], rows);
     }
     const workers = counts?.workers ?? [];
     if (workers.length > 1) {
       const all = workers.reduce((sum, n) => sum + n, 0);
       const rows = workers.map((n, i): Child[] => [String(i), short(workerRates[i] ?? 0), whole(n), percent(n, all)]);
-      const head = ["worker", "packets/s", "packets", "share"];
-      blocks.push(h("section", { class: "block plain" }, table("Workers of the run", head, rows, new Set([1, 2, 3]))));
+      add("Workers of the run", ["worker", "packets/s", "packets", "share"], rows);
     }
     return blocks;
   }
@@ -246,7 +248,7 @@ export class TrafficView {
       this.topTable("Pairs of hosts", "pair", keyed("pair"), summary),
       this.topTable("Services", "service", keyed("service"), summary),
       this.topTable("Protocols", "protocol", keyed("protocol"), summary),
-      ...(this.state.model.interfaces().length > 1 ? [this.topTable("Interfaces", "interface", keyed("interface"), summary)] : []),
+      ...(this.several ? [this.topTable("Interfaces", "interface", keyed("interface"), summary)] : []),
       ...this.ofRun(),
     ];
   }

@@ -180,6 +180,8 @@ async function sides(one) {
   assert.equal(Math.round(workers.reduce((sum, row) => sum + parseFloat(row[3]), 0)), 100, String(workers));
   await click(page, ".choice button", "conversations");
   await until(page, "latest window, conversations");
+  const counted = await rows(page, "Interfaces over time");
+  assert.ok(counted.every((row) => parseFloat(row[2]) > 0), String(counted));
   // An interface is a filter, which holds for the tables, too, and for the packets of their rows.
   await click(page, ".legend button.link", "v4");
   await page.waitForSelector(".chip");
