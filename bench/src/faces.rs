@@ -69,7 +69,7 @@ enum Lookers {
     },
 }
 
-/// What becomes of rows that are not taken in time.
+/// How a run treats rows that are not taken in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LateRows {
     /// Packets wait for them, as those of files do.

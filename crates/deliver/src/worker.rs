@@ -310,7 +310,8 @@ mod tests {
         }
     }
 
-    /// It is gone when it is told again of alerts that go on. The run ends then.
+    /// A receiver that wants no more (410) when it is told again of alerts that go on, at which the
+    /// run ends.
     struct GoneMeanwhile(Arc<TargetState>);
 
     impl Receiver for GoneMeanwhile {

@@ -301,7 +301,7 @@ impl App {
                 output: self.shown.output.at,
                 row: Arc::clone(of),
             };
-            Some((row.label.clone(), wanted(row.of_query.as_ref()?)))
+            Some((self.shown.label(row), wanted(row.of_query.as_ref()?)))
         });
         let by_condition = || {
             let (title, condition) = self.chosen_packets(model)?;
@@ -317,7 +317,8 @@ impl App {
         Wish::LookForPackets
     }
 
-    fn chosen_row(&self) -> Option<&Row> {
+    /// The chosen row.
+    pub(crate) fn chosen_row(&self) -> Option<&Row> {
         let key = self.chosen.as_ref()?;
         self.shown.rows.iter().find(|row| row.key == *key)
     }

@@ -9,7 +9,7 @@ use weir_plan::Stage;
 /// What stands before a condition.
 const BEFORE: &str = "packets\n| where ";
 
-/// What is wrong with a condition, or with keys.
+/// A mistake in a condition or in keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The characters that it is about, counted from the first of the text.
@@ -34,17 +34,7 @@ impl Fault {
 /// # Errors
 /// The first mistake.
 pub fn check(condition: &str) -> Result<(), Fault> {
-    let whole = |message: String| Err(Fault::of_all(condition, message));
-    if condition.trim().is_empty() {
-        return Ok(());
-    }
-    if condition.len() > FILTER_MAX {
-        return whole(format!("a filter is at most {FILTER_MAX} bytes long"));
-    }
-    match after_conditions(&stages(BEFORE, condition)?) == nothing_after() {
-        true => Ok(()),
-        false => whole("a filter is one condition, without further stages".to_owned()),
-    }
+    condition_stages(condition).map(drop)
 }
 
 /// The stages of a condition on packets; an empty one has none.
@@ -52,11 +42,17 @@ pub fn check(condition: &str) -> Result<(), Fault> {
 /// # Errors
 /// The first mistake.
 pub(crate) fn condition_stages(condition: &str) -> Result<Vec<Stage>, Fault> {
-    check(condition)?;
+    let whole = |message: String| Err(Fault::of_all(condition, message));
     if condition.trim().is_empty() {
         return Ok(Vec::new());
     }
+    if condition.len() > FILTER_MAX {
+        return whole(format!("a filter is at most {FILTER_MAX} bytes long"));
+    }
     let mut stages = stages(BEFORE, condition)?;
+    if after_conditions(&stages) != nothing_after() {
+        return whole("a filter is one condition, without further stages".to_owned());
+    }
     stages.retain(|stage| matches!(stage, Stage::Where(_)));
     Ok(stages)
 }

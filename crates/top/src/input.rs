@@ -16,7 +16,7 @@ pub(crate) struct Input {
     typing: Typing,
 }
 
-/// What is typed.
+/// The kind of text that is typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Typing {
     /// A condition on packets.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The queries of the library, narrowed by what is typed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct QueryList {
-    /// What was typed.
+    /// The text that was typed so far.
     pub(crate) text: String,
     /// The number of the chosen query among those that are listed.
     pub(crate) chosen: usize,

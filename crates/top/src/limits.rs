@@ -45,5 +45,5 @@ pub const TEXT_MAX: usize = 256;
 /// Rows of an output of a query that are kept: the latest ones.
 pub const QUERY_ROWS_MAX: usize = 1000;
 
-/// What these rows take in memory, about. The latest row is kept whatever it takes.
+/// Bytes of memory that these rows may take, about. The latest row is kept however large it is.
 pub const QUERY_BYTES_MAX: usize = 4 << 20;

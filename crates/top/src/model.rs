@@ -135,11 +135,14 @@ impl Model {
         let at = output;
         let Some((role, output)) = self.outputs.get(at) else { return };
         let (role, columns) = (*role, output.schema.columns.clone());
+        // Outputs of the query stand there in the order that they have among all.
+        let before = self.outputs[..at].iter().filter(|(role, _)| *role == Role::Query).count();
+        let of_query = (role == Role::Query && before < self.query.len()).then_some(before);
         for i in 0..rows.len {
             let value = |c: usize| cell(&rows.columns[c], i, &columns[c].ty, &rows.arena);
             let values: Vec<Value> = (0..columns.len()).map(value).collect();
-            if role == Role::Query {
-                self.query_row(at, values);
+            if let Some(query) = of_query {
+                self.query[query].take(values);
                 continue;
             }
             // Windows start with their time; what is of the whole input has none.
@@ -148,14 +151,6 @@ impl Model {
                 [Value::Time(ts), rest @ ..] if has_windows => self.row(role, Some(*ts), rest),
                 rest => self.row(role, None, rest),
             }
-        }
-    }
-
-    /// Takes a row of the query, by the number of its output among all.
-    fn query_row(&mut self, output: usize, values: Vec<Value>) {
-        let before = self.outputs[..output].iter().filter(|(role, _)| *role == Role::Query);
-        if let Some(output) = self.query.get_mut(before.count()) {
-            output.take(values);
         }
     }
 

@@ -13,7 +13,7 @@ pub struct FoundPackets {
     pub packets: Vec<FoundPacket>,
     /// Why some may be missing, or some more be among them, a sentence each.
     pub notes: Vec<String>,
-    /// What they meet, where that is not known from what was wanted.
+    /// The condition that they meet, where the question was another.
     pub condition: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use weir_plan::Value;
 /// A query that can be run for its rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LibraryQuery {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// What it is for, in one line.
     pub title: String,

@@ -18,7 +18,8 @@ use std::sync::Arc;
 pub struct Row {
     /// What it is about.
     pub key: RowKey,
-    /// The key, as people read it.
+    /// The key, as people read it; empty for a row of a query, whose texts are made when it is
+    /// drawn.
     pub label: String,
     /// The name of the host, if one was seen.
     pub name: Option<String>,
@@ -187,6 +188,13 @@ impl Snapshot {
         }
     }
 
+    /// A row on one line.
+    pub(crate) fn label(&self, row: &Row) -> String {
+        let Some(of_query) = &row.of_query else { return row.label.clone() };
+        let values = self.output.order.iter().filter_map(|at| of_query.values.get(*at));
+        values.map(cell_text).collect::<Vec<_>>().join("  ")
+    }
+
     /// The filter that picks the packets of a row; `keys` are those that somebody typed. `None` if
     /// no condition says it.
     pub(crate) fn filter(&self, model: &Model, row: &Row, keys: &str) -> Option<String> {
@@ -235,15 +243,14 @@ fn query_rows(query: &[QueryOutput], order: &RowOrder) -> (ShownOutput, Vec<Row>
         }
         RowOrder::By(..) | RowOrder::Kept(_) => {}
     }
-    let rows = rows.into_iter().map(|row| query_row(row, at, output)).collect();
+    let rows = rows.into_iter().map(|row| query_row(row, at)).collect();
     (ShownOutput::of(query, at), rows)
 }
 
-fn query_row(row: &Arc<QueryRow>, at: usize, output: &QueryOutput) -> Row {
-    let cells = output.shown.iter().filter_map(|at| row.values.get(*at)).map(cell_text);
+fn query_row(row: &Arc<QueryRow>, at: usize) -> Row {
     Row {
         key: vec![Part::Int(at as i64), Part::Int(row.number as i64)],
-        label: cells.collect::<Vec<_>>().join("  "),
+        label: String::new(),
         name: None,
         sent: Rates::default(),
         received: Rates::default(),

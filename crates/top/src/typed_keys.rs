@@ -3,6 +3,7 @@
 use crate::filter::{self, Fault};
 use crate::key::{Part, RowKey};
 use crate::limits::FILTER_MAX;
+use std::sync::LazyLock;
 use weir_plan::{Expr, ExprKind, Schema, Stage, Summarize, print};
 
 /// What stands before the keys.
@@ -48,8 +49,7 @@ fn summarize(keys: &str) -> Result<Summarize, Fault> {
     // Over interfaces there is the start of a window beside them.
     filter::stages(BEFORE, &format!("{keys}\nevery 1s"))?;
     // Nothing but keys has come in by the text.
-    let plain = stages_of_plain();
-    match (&stages[..], &plain[..]) {
+    match (&stages[..], &PLAIN[..]) {
         ([Stage::Summarize(typed)], [Stage::Summarize(plain)]) => {
             let without_keys = |s: &Summarize| Summarize { keys: Vec::new(), ..s.clone() };
             match without_keys(typed) == without_keys(plain) {
@@ -62,9 +62,8 @@ fn summarize(keys: &str) -> Result<Summarize, Fault> {
 }
 
 /// The stages of keys that are no more than that.
-fn stages_of_plain() -> Vec<Stage> {
-    filter::stages(BEFORE, "ip").unwrap_or_default()
-}
+static PLAIN: LazyLock<Vec<Stage>> =
+    LazyLock::new(|| filter::stages(BEFORE, "ip").unwrap_or_default());
 
 #[cfg(test)]
 mod tests {

@@ -146,7 +146,7 @@ pub(crate) fn lookups(phase: RunPhase, (stats, answers): (&Stats, &Arc<Answers>)
 }
 
 /// The queries of the library that a run over packets can take.
-fn of_packets() -> impl Iterator<Item = &'static Entry> {
+pub(crate) fn of_packets() -> impl Iterator<Item = &'static Entry> {
     LIBRARY.iter().filter(|entry| entry.group != "records")
 }
 

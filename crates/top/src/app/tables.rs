@@ -13,8 +13,8 @@ impl App {
     /// what that is, somebody is asked.
     pub(super) fn show(&mut self, table: Table, model: &Model) -> Wish {
         match table {
-            Table::Keys if table == self.table || self.setup.keys.is_empty() => self.type_keys(),
-            Table::Query if table == self.table || self.setup.query.is_none() => {
+            Table::Keys if table == self.table || !self.is_told(table) => self.type_keys(),
+            Table::Query if table == self.table || !self.is_told(table) => {
                 self.mode = Mode::Library(QueryList::default());
             }
             table if table == self.table => {}
@@ -38,23 +38,29 @@ impl App {
         (self.chosen, self.offset, self.paused) = (None, 0, false);
     }
 
-    /// What has to be counted for a table: of files all that can be, of a wire, which may be fast,
-    /// what is shown.
+    /// Whether somebody has told what a table is to show, where that has to be told.
+    fn is_told(&self, table: Table) -> bool {
+        match table {
+            Table::Keys => !self.setup.keys.is_empty(),
+            Table::Query => self.setup.query.is_some(),
+            _ => true,
+        }
+    }
+
+    /// The data to count for a table: of files the data of all tables, of a wire, which
+    /// may be fast, those of this one.
     fn data_for(&self, table: Table) -> Vec<Data> {
         if self.setup.pace != Pace::Whole {
             return vec![table.data()];
         }
-        let keys = (!self.setup.keys.is_empty()).then_some(Data::Keys);
-        let query = self.setup.query.is_some().then_some(Data::Query);
-        Data::FIXED.into_iter().chain(keys).chain(query).collect()
+        let told = [Table::Keys, Table::Query].into_iter().filter(|table| self.is_told(*table));
+        Data::FIXED.into_iter().chain(told.map(Table::data)).collect()
     }
 
-    /// The next table of which it is known what it shows.
+    /// The next table that has something to show.
     pub(super) fn next_table(&self, back: bool) -> Table {
         let mut table = self.table.next(back);
-        while table == Table::Keys && self.setup.keys.is_empty()
-            || table == Table::Query && self.setup.query.is_none()
-        {
+        while !self.is_told(table) {
             table = table.next(back);
         }
         table
@@ -94,18 +100,16 @@ impl App {
 
     /// Sorts by another column.
     pub(super) fn sort(&mut self, by: isize, model: &Model) {
+        let around = |at: usize, n: usize| (at + n).saturating_add_signed(by) % n;
         if self.table == Table::Query {
             // Before the first column is the order in which rows came.
-            let n = self.shown.output.order.len() + 1;
             let at = self.query_column.map_or(0, |at| at + 1);
-            self.query_column = ((at + n).saturating_add_signed(by) % n).checked_sub(1);
-            self.descending = true;
-            return self.release(model);
+            self.query_column = around(at, self.shown.output.order.len() + 1).checked_sub(1);
+        } else {
+            let columns = self.table.columns();
+            let at = columns.iter().position(|column| *column == self.column).unwrap_or(0);
+            self.column = columns[around(at, columns.len())];
         }
-        let columns = self.table.columns();
-        let at = columns.iter().position(|column| *column == self.column).unwrap_or(0);
-        let n = columns.len();
-        self.column = columns[at.saturating_add_signed(by + n as isize) % n];
         self.descending = true;
         self.release(model);
     }

@@ -140,7 +140,7 @@ fn library() -> Vec<LibraryQuery> {
 fn keys_are_typed_and_counted_by() {
     let shared = model();
     let mut app = app(&shared);
-    // Nobody has typed any yet.
+    // There are no keys yet, so a box for them opens.
     assert_eq!(press(&mut app, &shared, KeyCode::Char('7')), Wish::Nothing);
     assert!(matches!(app.mode, Mode::Keys(_)));
     assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);

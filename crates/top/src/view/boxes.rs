@@ -60,16 +60,14 @@ pub(super) fn draw(
         Phase::Ended { error } => error.as_deref(),
         Phase::Running { .. } => None,
     };
-    let chosen = app.chosen.as_ref();
-    let row = chosen.and_then(|key| app.shown.rows.iter().find(|row| row.key == *key));
-    match (app.message.as_deref().or(failed), row) {
+    match (app.message.as_deref().or(failed), app.chosen_row()) {
         (Some(text), _) => {
             let text = canvas.fit(&crate::clean(text), width);
             canvas.text(0, y, width, &text, look.loss());
         }
         (None, Some(row)) => {
             let name = row.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            let text = canvas.fit(&format!("{}{name}", row.label), width);
+            let text = canvas.fit(&format!("{}{name}", app.shown.label(row)), width);
             canvas.text(0, y, width, &text, look.notice());
         }
         (None, None) => hints(canvas, app, y),

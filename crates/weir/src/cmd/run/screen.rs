@@ -7,9 +7,9 @@ use super::serves::is_stream;
 use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::{Status, usage};
-use crate::library::{Entry, LIBRARY};
+use crate::library::Entry;
 use crate::packets::{Earlier, Sought, of_condition, of_values};
-use crate::page::RunPhase;
+use crate::page::{RunPhase, of_packets};
 use crate::signals;
 use crate::stats::{RunCounts, Stats};
 use crate::term::Term;
@@ -30,12 +30,11 @@ use weir_engine::reading::Reading;
 use weir_engine::run::{Change, Changes, Outcome};
 use weir_engine::suppress::SuppressionList;
 use weir_http::NoPackets;
-use weir_lang::Query;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::source::Source;
+use weir_plan::Program;
 use weir_plan::change::continued;
 use weir_plan::together::side_by_side;
-use weir_plan::{Program, SourceKind};
 use weir_sink::json;
 use weir_top::{
     FoundPackets, LibraryQuery, ModelSink, Pace, PacketsWanted, Phase, RunState, Screen, ScreenRun,
@@ -127,23 +126,15 @@ impl Counted {
     }
 }
 
-/// The queries that a screen can run: those over packets that send none, and write no files.
+/// The queries that a screen can run: those over packets that are no network functions, which send
+/// packets or write files.
 fn queries() -> Vec<LibraryQuery> {
-    let fits = |entry: &&Entry| {
-        let query = Query { name: entry.name, text: entry.text };
-        let compiled = weir_lang::compile(&query, &weir_lang::Options::default());
-        compiled.is_ok_and(|compiled| {
-            let program = compiled.program;
-            let writes = program.ends().next().is_some() || program.captures().next().is_some();
-            program.source == SourceKind::Packets && !writes
-        })
-    };
     let query = |entry: &Entry| LibraryQuery {
         name: entry.name.to_owned(),
         title: entry.title(),
         text: entry.text.to_owned(),
     };
-    LIBRARY.iter().filter(fits).map(query).collect()
+    of_packets().filter(|entry| entry.group != "functions").map(query).collect()
 }
 
 /// Packets as the engine reads them.
@@ -454,6 +445,9 @@ mod tests {
             setup.data.push(weir_top::Data::Query);
             (setup.query, setup.filter) = (Some(query), "ip.src != 192.0.2.254".to_owned());
             let programs = setup.compile().expect("compiles");
+            for (_, program) in &programs {
+                assert_eq!((program.ends().count(), program.captures().count()), (0, 0), "{name}");
+            }
             let program = side_by_side(programs).unwrap_or_else(|e| panic!("{name}: {e}"));
             let options = weir_capture::Options::default();
             let captures = Captures::new(vec![capture.clone()], &options).expect("a capture");
