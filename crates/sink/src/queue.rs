@@ -60,6 +60,16 @@ struct SinkQueueState {
     unwritten: AtomicU64,
 }
 
+impl SinkQueueState {
+    /// Shows the rows that the sink holds, if that was asked for since it was last done.
+    fn flush_if_asked(&self, sink: &mut dyn Sink) -> io::Result<()> {
+        match self.flush.swap(false, Ordering::Relaxed) {
+            true => sink.flush(),
+            false => Ok(()),
+        }
+    }
+}
+
 enum Message {
     Open(Vec<Output>, Option<Sender<()>>),
     Rows(u64, usize, Rows),
@@ -157,7 +167,8 @@ impl Queue {
         Ok(self.unreported.is_none())
     }
 
-    /// Waits until the sink has all rows that came so far, or its thread has ended.
+    /// Waits until the sink has all rows that came so far, and has shown those that a flush asked
+    /// it to show, or its thread has ended.
     pub fn drain(&mut self) {
         let (done, reached) = mpsc::channel();
         if self.messages.send(Message::Reached(done)).is_ok() {
@@ -204,9 +215,7 @@ fn write(
         let message = match messages.try_recv() {
             Ok(message) => message,
             Err(_) => {
-                if shared.flush.swap(false, Ordering::Relaxed) {
-                    sink.flush()?;
-                }
+                shared.flush_if_asked(sink)?;
                 match messages.recv() {
                     Ok(message) => message,
                     // The run has ended early: nobody asks for more.
@@ -229,7 +238,10 @@ fn write(
                 drop(back.send((opened, output, rows)));
             }
             Message::Flush => {}
-            Message::Reached(done) => drop(done.send(())),
+            Message::Reached(done) => {
+                shared.flush_if_asked(sink)?;
+                done.send(()).ok();
+            }
             Message::Finish => return sink.finish(),
         }
     }
@@ -414,11 +426,10 @@ mod tests {
     #[test]
     fn a_queue_that_was_drained_goes_on() {
         let (mut queue, go, memory, output) = gated(WhenFull::Wait);
-        let hurry = thread::spawn(move || (0..5).for_each(|_| go.send(()).unwrap_or(())));
-        for round in 1..3 {
+        let hurry = thread::spawn(move || (0..998).for_each(|_| go.send(()).unwrap_or(())));
+        for round in 1..500 {
             queue.rows(0, &lot(&output, 10)).expect("waits");
             queue.rows(0, &lot(&output, 10)).expect("waits");
-            queue.drain();
             queue.flush().expect("it goes on");
             queue.drain();
             assert_eq!(memory.lines(), 20 * round);
