@@ -1,9 +1,9 @@
 //! Rows on their way to clients, in bounded buffers: a client that reads slowly loses rows, and the
 //! run never waits.
 
-use crate::history::{FeedOutput, History, Unseen};
+use crate::history::{FeedOutput, History, KeptRate, Unseen};
 use crate::limits::{
-    KEPT_PER_SECOND, LEAVING, STREAM_BYTES_MAX, STREAM_PACES, STREAMS_BYTES_PER_SECOND, STREAMS_MAX,
+    LEAVING, STREAM_BYTES_MAX, STREAM_PACES, STREAMS_BYTES_PER_SECOND, STREAMS_MAX,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -58,8 +58,7 @@ struct KeptRows {
     history: History,
     /// Grows with every change.
     changes: u64,
-    /// Of each program: when the current second began, and how many rows it kept since.
-    rates: Vec<(String, Instant, u64)>,
+    rates: Vec<KeptRate>,
     /// Programs that are opened next do not go on with earlier rows.
     anew: bool,
     /// There will be no more.
@@ -154,10 +153,11 @@ impl RowFeed {
         state.clients.iter().filter(is_left).for_each(|client| client.end());
     }
 
-    /// Rows of these programs are about to come: clients may ask for them already. Those of other
+    /// Rows of these outputs are about to come: clients may ask for them already. Those of other
     /// programs still get the rows that are on their way.
-    pub fn expect(&self, programs: &[String]) {
-        lock(&self.0.state).programs = programs.to_vec();
+    pub fn expect(&self, outputs: &[FeedOutput]) {
+        let programs = outputs.iter().map(|output| output.program.clone());
+        lock(&self.0.state).programs = programs.collect();
     }
 
     /// No program has rows any more.
@@ -167,12 +167,12 @@ impl RowFeed {
         state.programs.clear();
     }
 
-    /// Which clients so many rows of a program are to be written for. The run asks before it copies
+    /// Which clients so many rows of an output are to be written for. The run asks before it copies
     /// them: rows that nobody has room for cost it no more than being counted.
-    pub fn shown_to(&self, program: &str, rows: u64) -> ShownTo {
-        match self.has_room(program, rows) {
+    pub fn shown_to(&self, output: &FeedOutput, rows: u64) -> ShownTo {
+        match self.has_room(output, rows) {
             true => ShownTo::All,
-            false => self.streamed_to(program, rows),
+            false => self.streamed_to(&output.program, rows),
         }
     }
 
@@ -205,38 +205,33 @@ impl RowFeed {
         self.0.lost.fetch_add(lost, Ordering::Relaxed);
     }
 
-    /// Whether rows of a program are to be kept; if some can't be, they are counted.
+    /// Whether rows of an output are to be kept; if some can't be, they are counted.
     #[expect(clippy::disallowed_methods, reason = "a limit per second")]
-    fn has_room(&self, program: &str, rows: u64) -> bool {
+    fn has_room(&self, output: &FeedOutput, rows: u64) -> bool {
         match self.0.keeping {
             Keeping::Nothing => return false,
             Keeping::Latest => return true,
             Keeping::Some => {}
         }
-        let (now, mut kept) = (Instant::now(), lock(&self.0.kept));
-        let kept_rows = &mut *kept;
-        let at = kept_rows.rates.iter().position(|(name, ..)| name == program);
-        let at = at.unwrap_or_else(|| {
-            kept_rows.rates.push((program.to_owned(), now, 0));
-            kept_rows.rates.len() - 1
+        let (program, now) = (&output.program, Instant::now());
+        let mut kept = lock(&self.0.kept);
+        let rates = &mut kept.rates;
+        let at = rates.iter().position(|rate| rate.program() == program).unwrap_or_else(|| {
+            rates.push(KeptRate::new(program, now));
+            rates.len() - 1
         });
-        let (_, begin, n) = &mut kept_rows.rates[at];
-        if now.duration_since(*begin) >= Duration::from_secs(1) {
-            (*begin, *n) = (now, 0);
+        let has_room = rates[at].has_room(&output.output, rows, now);
+        if !has_room {
+            kept.history.skip(program, rows);
         }
-        *n += rows;
-        if *n <= KEPT_PER_SECOND {
-            return true;
-        }
-        kept_rows.history.skip(program, rows);
-        false
+        has_room
     }
 
-    /// Hands out a block of so many rows of a program, a line each. All who get it share it.
-    pub fn show(&self, program: &str, block: &Arc<[u8]>, rows: u64, to: ShownTo) {
+    /// Hands out a block of so many rows of an output, a line each. All who get it share it.
+    pub fn show(&self, output: &FeedOutput, block: &Arc<[u8]>, rows: u64, to: ShownTo) {
         if matches!(to, ShownTo::All | ShownTo::Later) {
             let mut kept = lock(&self.0.kept);
-            kept.history.add(program, block, rows);
+            kept.history.add(output, block, rows);
             self.notify(kept);
         }
         if to == ShownTo::Later || self.0.streams.load(Ordering::Relaxed) == 0 {
@@ -244,7 +239,7 @@ impl RowFeed {
         }
         let clients: Vec<_> = {
             let state = lock(&self.0.state);
-            state.clients.iter().filter(|c| c.program == program).cloned().collect()
+            state.clients.iter().filter(|c| c.program == output.program).cloned().collect()
         };
         let lost = clients.iter().map(|client| client.give(block, rows)).sum();
         self.0.lost.fetch_add(lost, Ordering::Relaxed);
@@ -484,25 +479,28 @@ impl Drop for Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::KEPT_PER_SECOND;
 
     const NOW: Duration = Duration::ZERO;
 
     fn show(feed: &RowFeed, program: &str, lines: &[u8], to: ShownTo) {
-        feed.show(program, &Arc::from(lines), rows(lines).count() as u64, to);
+        feed.show(&output(program), &Arc::from(lines), rows(lines).count() as u64, to);
     }
 
     fn publish(feed: &RowFeed, program: &str, lines: &[u8]) {
         show(feed, program, lines, ShownTo::Streams);
     }
 
-    fn open(feed: &RowFeed, programs: &[&str]) {
-        let output = |name: &&str| FeedOutput {
-            program: (*name).to_owned(),
-            output: (*name).to_owned(),
-            columns: Vec::new(),
-        };
-        feed.expect(&programs.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        feed.open(&programs.iter().map(output).collect::<Vec<_>>());
+    /// The output of a program that has one, or the second of another, whose name has a dot.
+    fn output(name: &str) -> FeedOutput {
+        let program = name.split('.').next().unwrap_or_default().to_owned();
+        FeedOutput { program, output: name.to_owned(), columns: Vec::new() }
+    }
+
+    fn open(feed: &RowFeed, outputs: &[&str]) {
+        let outputs: Vec<_> = outputs.iter().map(|name| output(name)).collect();
+        feed.expect(&outputs);
+        feed.open(&outputs);
     }
 
     #[test]
@@ -511,15 +509,23 @@ mod tests {
         open(&feed, &["a", "b"]);
         let mut cursors = vec![("a".to_owned(), None), ("none".to_owned(), None)];
         assert_eq!(feed.unseen(&mut cursors, NOW).expect("goes on").len(), 1);
-        assert_eq!(feed.shown_to("a", 1), ShownTo::All);
+        assert_eq!(feed.shown_to(&output("a"), 1), ShownTo::All);
         show(&feed, "a", b"{1}\n", ShownTo::All);
         let more = feed.unseen(&mut cursors, NOW).expect("goes on");
         assert_eq!((more.len(), more[0].1.blocks.len()), (1, 1));
         assert_eq!(feed.unseen(&mut cursors, NOW).expect("goes on").len(), 0);
         // Beyond so many in a second, rows are counted only.
-        assert_eq!(feed.shown_to("a", KEPT_PER_SECOND), ShownTo::Nobody);
+        assert_eq!(feed.shown_to(&output("a"), KEPT_PER_SECOND), ShownTo::Nobody);
         let more = feed.unseen(&mut cursors, NOW).expect("goes on");
         assert_eq!((more[0].1.blocks.len(), more[0].1.skipped), (0, KEPT_PER_SECOND));
+        // Another output of the program has its share.
+        open(&feed, &["a", "a.alerts", "b"]);
+        assert_eq!(feed.shown_to(&output("a"), KEPT_PER_SECOND), ShownTo::All);
+        assert_eq!(feed.shown_to(&output("a"), 1), ShownTo::Nobody);
+        let alerts = output("a.alerts");
+        assert_eq!(feed.shown_to(&alerts, KEPT_PER_SECOND / 2), ShownTo::All);
+        assert_eq!(feed.shown_to(&alerts, 1), ShownTo::Nobody);
+        assert_eq!(feed.shown_to(&output("b"), 1), ShownTo::All);
         // The input is read again.
         feed.rest();
         open(&feed, &["a"]);
@@ -527,7 +533,7 @@ mod tests {
         assert!(more[0].1.outputs.is_some());
         feed.close();
         assert_eq!(feed.unseen(&mut cursors, NOW), None);
-        assert_eq!(RowFeed::default().shown_to("a", 1), ShownTo::Nobody);
+        assert_eq!(RowFeed::default().shown_to(&output("a"), 1), ShownTo::Nobody);
         let all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.follow().expect("room")).collect();
         assert!(feed.follow().is_none());
         drop(all);
@@ -543,10 +549,10 @@ mod tests {
         let feed = RowFeed::default();
         assert_eq!(feed.subscribe("a").err(), Some(NoRows::Unknown));
         open(&feed, &["a", "b"]);
-        assert_eq!(feed.shown_to("a", 1), ShownTo::Nobody);
+        assert_eq!(feed.shown_to(&output("a"), 1), ShownTo::Nobody);
         let (a, b) = (feed.subscribe("a").expect("runs"), feed.subscribe("b").expect("runs"));
-        assert_eq!(feed.shown_to("a", 1), ShownTo::Streams);
-        assert_eq!((feed.shown_to("c", 1), feed.lost()), (ShownTo::Nobody, 0));
+        assert_eq!(feed.shown_to(&output("a"), 1), ShownTo::Streams);
+        assert_eq!((feed.shown_to(&output("c"), 1), feed.lost()), (ShownTo::Nobody, 0));
         publish(&feed, "a", b"{1}\n{2}\n");
         assert_eq!(a.next(NOW), blocks(&["{1}\n{2}\n"]));
         assert_eq!((a.next(NOW), b.next(NOW)), (RowEvent::Quiet, RowEvent::Quiet));
@@ -565,7 +571,7 @@ mod tests {
         let feed = RowFeed::default();
         open(&feed, &["a", "b"]);
         let a = feed.subscribe("a").expect("runs");
-        feed.expect(&["b".to_owned(), "c".to_owned()]);
+        feed.expect(&[output("b"), output("c")]);
         assert_eq!(feed.subscribe("a").err(), Some(NoRows::Unknown));
         let c = feed.subscribe("c").expect("it is about to come");
         publish(&feed, "a", b"{1}\n");
@@ -581,11 +587,11 @@ mod tests {
         open(&feed, &["a"]);
         let client = feed.subscribe("a").expect("runs");
         publish(&feed, "a", &[vec![b'x'; STREAM_BYTES_MAX], vec![b'\n']].concat());
-        assert_eq!((feed.shown_to("a", 7), feed.lost()), (ShownTo::Nobody, 7));
+        assert_eq!((feed.shown_to(&output("a"), 7), feed.lost()), (ShownTo::Nobody, 7));
         feed.leave_out("a", 2, ShownTo::Streams);
         assert!(matches!(client.next(NOW), RowEvent::Rows(_)));
         assert_eq!((client.next(NOW), feed.lost()), (RowEvent::Lost(9), 9));
-        assert_eq!(feed.shown_to("a", 1), ShownTo::Streams);
+        assert_eq!(feed.shown_to(&output("a"), 1), ShownTo::Streams);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! All clients share what is kept: each has a cursor by program, and none has a buffer. Who reads
 //! slowly skips rows, and is told how many.
 
-use crate::limits::{HISTORY_BYTES_MAX, HISTORY_PART_MAX, PROGRAM_HISTORY_MAX};
+use crate::limits::{HISTORY_BYTES_MAX, HISTORY_PART_MAX, KEPT_PER_SECOND, PROGRAM_HISTORY_MAX};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// An output of a program, as clients see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,13 +29,19 @@ pub(crate) struct History {
 /// The latest rows of a program.
 #[derive(Default)]
 struct Kept {
-    outputs: Vec<FeedOutput>,
-    blocks: VecDeque<KeptBlock>,
+    outputs: Vec<KeptOutput>,
     bytes: usize,
     /// The number of the first row since the program began, ...
     begin: u64,
     /// ... and that of the row that comes next.
     next: u64,
+}
+
+/// The latest rows of an output.
+struct KeptOutput {
+    output: FeedOutput,
+    blocks: VecDeque<KeptBlock>,
+    bytes: usize,
 }
 
 /// Rows that came together.
@@ -65,11 +72,12 @@ impl History {
         let mut before = std::mem::take(&mut self.programs);
         for output in outputs {
             let kept = self.programs.entry(output.program.clone()).or_default();
-            kept.outputs.push(output.clone());
+            let output = output.clone();
+            kept.outputs.push(KeptOutput { output, blocks: VecDeque::new(), bytes: 0 });
         }
         for (name, kept) in &mut self.programs {
             let Some(old) = before.remove(name) else { continue };
-            if old.outputs == kept.outputs && !anew {
+            if old.described().eq(kept.described()) && !anew {
                 *kept = old;
             } else {
                 // No client's cursor is right any more, so each is told of the outputs.
@@ -79,11 +87,16 @@ impl History {
         self.bytes = self.programs.values().map(|kept| kept.bytes).sum();
     }
 
-    /// Adds a block of so many rows of a program, and lets go of the oldest beyond the bounds.
-    pub(crate) fn add(&mut self, program: &str, lines: &Arc<[u8]>, rows: u64) {
-        let Some(kept) = self.programs.get_mut(program) else { return };
-        let block = KeptBlock { first: kept.next, rows, lines: Arc::clone(lines) };
-        kept.blocks.push_back(block);
+    /// Adds a block of so many rows of an output. Beyond the bounds, the output with the most lets
+    /// go of its oldest: a few rows stay, however many another output has.
+    pub(crate) fn add(&mut self, output: &FeedOutput, lines: &Arc<[u8]>, rows: u64) {
+        let Some(kept) = self.programs.get_mut(&output.program) else { return };
+        let first = kept.next;
+        let Some(of) = kept.outputs.iter_mut().find(|of| of.output.output == output.output) else {
+            return;
+        };
+        of.blocks.push_back(KeptBlock { first, rows, lines: Arc::clone(lines) });
+        of.bytes += lines.len();
         kept.next += rows;
         (kept.bytes, self.bytes) = (kept.bytes + lines.len(), self.bytes + lines.len());
         while kept.bytes > PROGRAM_HISTORY_MAX {
@@ -111,9 +124,8 @@ impl History {
         if known == Some(kept.next) {
             return None;
         }
-        let at = kept.blocks.partition_point(|block| block.first + block.rows <= from);
         let (mut bytes, mut rows, mut blocks, mut next) = (0, 0, Vec::new(), kept.next);
-        for block in kept.blocks.range(at..) {
+        for block in kept.blocks_from(from) {
             if bytes > HISTORY_PART_MAX {
                 next = block.first;
                 break;
@@ -124,7 +136,7 @@ impl History {
             blocks.push(lines);
         }
         let skipped = (next - from).saturating_sub(rows);
-        let outputs = known.is_none().then(|| kept.outputs.clone());
+        let outputs = known.is_none().then(|| kept.described().cloned().collect());
         Some(Unseen { outputs, skipped, blocks, next })
     }
 }
@@ -143,11 +155,70 @@ impl KeptBlock {
 }
 
 impl Kept {
-    /// Lets go of the oldest rows that came together; gives their bytes.
+    fn described(&self) -> impl Iterator<Item = &FeedOutput> {
+        self.outputs.iter().map(|of| &of.output)
+    }
+
+    /// The blocks of all outputs that have rows from a number on, in the order of their numbers.
+    fn blocks_from(&self, number: u64) -> impl Iterator<Item = &KeptBlock> {
+        let unseen =
+            |of: &KeptOutput| of.blocks.partition_point(|block| block.first + block.rows <= number);
+        let mut rest: Vec<_> =
+            self.outputs.iter().map(|of| of.blocks.range(unseen(of)..).peekable()).collect();
+        std::iter::from_fn(move || {
+            let firsts = rest.iter_mut().enumerate();
+            let firsts = firsts.filter_map(|(at, blocks)| Some((blocks.peek()?.first, at)));
+            let (_, at) = firsts.min()?;
+            rest[at].next()
+        })
+    }
+
+    /// Lets go of the oldest rows that came together, of the output with the most; gives their
+    /// bytes.
     fn forget(&mut self) -> usize {
-        let bytes = self.blocks.pop_front().map_or(0, |block| block.lines.len());
-        self.bytes -= bytes;
+        let Some(largest) = self.outputs.iter_mut().max_by_key(|of| of.bytes) else { return 0 };
+        let bytes = largest.blocks.pop_front().map_or(0, |block| block.lines.len());
+        (largest.bytes, self.bytes) = (largest.bytes - bytes, self.bytes - bytes);
         bytes
+    }
+}
+
+/// How many rows of a program were kept in the current second.
+pub(crate) struct KeptRate {
+    program: String,
+    /// When that second began.
+    began: Instant,
+    /// By output.
+    rows: Vec<(String, u64)>,
+}
+
+impl KeptRate {
+    /// Of a program that has kept none in the second that begins now.
+    pub(crate) fn new(program: &str, now: Instant) -> KeptRate {
+        KeptRate { program: program.to_owned(), began: now, rows: Vec::new() }
+    }
+
+    pub(crate) fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Whether so many rows of an output may be kept, too. What one output does not use, others
+    /// may have; a share of it, each has in any case.
+    pub(crate) fn has_room(&mut self, output: &str, rows: u64, now: Instant) -> bool {
+        if now.duration_since(self.began) >= Duration::from_secs(1) {
+            self.began = now;
+            self.rows.iter_mut().for_each(|(_, kept)| *kept = 0);
+        }
+        let at = self.rows.iter().position(|(name, _)| name == output).unwrap_or_else(|| {
+            self.rows.push((output.to_owned(), 0));
+            self.rows.len() - 1
+        });
+        let all: u64 = self.rows.iter().map(|(_, kept)| kept).sum();
+        let share = KEPT_PER_SECOND / self.rows.len() as u64;
+        let (_, own) = &mut self.rows[at];
+        let is_kept = all + rows <= KEPT_PER_SECOND || *own + rows <= share;
+        *own += if is_kept { rows } else { 0 };
+        is_kept
     }
 }
 
@@ -172,7 +243,11 @@ mod tests {
     }
 
     fn add(history: &mut History, program: &str, lines: &[u8]) {
-        history.add(program, &Arc::from(lines), crate::feed::rows(lines).count() as u64);
+        history.add(
+            &output(program, "n"),
+            &Arc::from(lines),
+            crate::feed::rows(lines).count() as u64,
+        );
     }
 
     #[test]
@@ -219,6 +294,40 @@ mod tests {
         assert!(history.bytes <= HISTORY_BYTES_MAX);
         let kept: usize = history.programs.values().map(|kept| kept.bytes).sum();
         assert_eq!(kept, history.bytes);
+    }
+
+    #[test]
+    fn few_rows_stay_however_many_another_output_has() {
+        let mut history = History::default();
+        let alerts = FeedOutput { output: "a.alerts".to_owned(), ..output("a", "n") };
+        history.open(&[output("a", "n"), alerts.clone()], false);
+        let line = [vec![b'x'; PROGRAM_HISTORY_MAX / 8 - 1], vec![b'\n']].concat();
+        history.add(&alerts, &Arc::from(*b"{1}\n{2}\n"), 2);
+        for _ in 0..20 {
+            add(&mut history, "a", &line);
+        }
+        history.add(&alerts, &Arc::from(*b"{3}\n"), 1);
+        assert!(history.bytes <= PROGRAM_HISTORY_MAX);
+        // They come in the order of their numbers, and the gap is told.
+        let (mut all, mut skipped, mut cursor) = (Vec::new(), 0, None);
+        while let Some(unseen) = history.since("a", cursor) {
+            all.extend(texts(&unseen).iter().map(|text| text[..text.len().min(3)].to_owned()));
+            (skipped, cursor) = (skipped + unseen.skipped, Some(unseen.next));
+        }
+        let kept = all.len() as u64 - 3;
+        assert!((6..8).contains(&kept), "{kept}");
+        assert_eq!((skipped, cursor), (20 - kept, Some(23)));
+        assert_eq!(
+            (&*all[0], &*all[1], &*all[2], &*all[all.len() - 1]),
+            ("{1}", "{2}", "xxx", "{3}")
+        );
+        // An output that is not there has none.
+        history.add(
+            &FeedOutput { output: "a.b".to_owned(), ..output("a", "n") },
+            &Arc::from(*b"{}\n"),
+            1,
+        );
+        assert_eq!(history.since("a", cursor), None);
     }
 
     #[test]

@@ -54,8 +54,9 @@ pub(crate) const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// Bytes of the rows that a client gets at once, but for the last of them.
 pub(crate) const HISTORY_PART_MAX: usize = 256 << 10;
 
-/// Rows of a program that are kept in a second while packets come by interfaces: a program with a
-/// row for each packet must not cost what writing all of them does.
+/// Rows of a program that are kept in a second while packets come by interfaces, but for the shares
+/// of its outputs that have few: a program with a row for each packet must not cost what writing
+/// all of them does.
 pub(crate) const KEPT_PER_SECOND: u64 = 8192;
 
 /// Programs that one client follows.

@@ -29,7 +29,7 @@ pub(crate) struct ShownForm {
 impl ShownForm {
     /// The programs of outputs. An output is called as its program, or as it and something after a
     /// dot.
-    pub(crate) fn programs(&self, outputs: &[Output]) -> Vec<String> {
+    fn programs(&self, outputs: &[Output]) -> Vec<String> {
         let program = |output: &Output| match &output.name {
             Some(name) => name.split('.').next().unwrap_or_default().to_owned(),
             None => self.alone.clone(),
@@ -53,7 +53,7 @@ impl ShownForm {
 pub(crate) struct Showing {
     feed: RowFeed,
     shown: Arc<Mutex<ShownRows>>,
-    programs: Vec<String>,
+    outputs: Vec<FeedOutput>,
 }
 
 impl Showing {
@@ -78,16 +78,16 @@ impl Showing {
                 drop(lock(&shown).write());
             }
         });
-        Ok(Showing { feed: feed.clone(), shown, programs: Vec::new() })
+        Ok(Showing { feed: feed.clone(), shown, outputs: Vec::new() })
     }
 
-    /// Rows will be of these outputs.
+    /// Rows will be of these outputs, which clients see as described.
     ///
     /// # Errors
     /// When the thread has ended.
-    pub(crate) fn open(&mut self, outputs: &[Output], programs: &[String]) -> io::Result<()> {
-        self.feed.expect(programs);
-        self.programs = programs.to_vec();
+    pub(crate) fn open(&mut self, outputs: &[Output], described: &[FeedOutput]) -> io::Result<()> {
+        self.feed.expect(described);
+        self.outputs = described.to_vec();
         lock(&self.shown).open(outputs)
     }
 
@@ -96,7 +96,7 @@ impl Showing {
     /// # Errors
     /// When the thread has ended.
     pub(crate) fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        let (program, n) = (&self.programs[output], rows.len as u64);
+        let (of, n) = (&self.outputs[output], rows.len as u64);
         if self.feed.keeping() == Keeping::Latest {
             let mut shown = lock(&self.shown);
             // Looked at while nothing else can write what is kept: whoever begins to follow after
@@ -105,13 +105,13 @@ impl Showing {
                 let left_out = shown.unwritten.keep(output, rows);
                 drop(shown);
                 for (output, rows) in left_out {
-                    self.feed.leave_out(&self.programs[output], rows, ShownTo::Later);
+                    self.feed.leave_out(&self.outputs[output].program, rows, ShownTo::Later);
                 }
-                return self.hand_on(output, self.feed.streamed_to(program, n), rows);
+                return self.hand_on(output, self.feed.streamed_to(&of.program, n), rows);
             }
             shown.write()?;
         }
-        self.hand_on(output, self.feed.shown_to(program, n), rows)
+        self.hand_on(output, self.feed.shown_to(of, n), rows)
     }
 
     /// Hands rows to the thread for these clients.
@@ -125,7 +125,7 @@ impl Showing {
         let is_refused = shown.queue.refused() > before;
         drop(shown);
         if is_refused {
-            self.feed.leave_out(&self.programs[output], rows.len as u64, to);
+            self.feed.leave_out(&self.outputs[output].program, rows.len as u64, to);
         }
         result
     }
@@ -203,7 +203,7 @@ fn lock(shown: &Mutex<ShownRows>) -> MutexGuard<'_, ShownRows> {
 struct FeedSink {
     feed: RowFeed,
     form: ShownForm,
-    programs: Vec<String>,
+    outputs: Vec<FeedOutput>,
     json: Box<dyn Sink>,
     lines: Lines,
 }
@@ -226,26 +226,26 @@ impl FeedSink {
     fn new(feed: RowFeed, form: ShownForm) -> FeedSink {
         let lines = Lines::default();
         let json = json::FORMAT.sink(lines.clone(), form.options, form.names);
-        FeedSink { feed, form, programs: Vec::new(), json, lines }
+        FeedSink { feed, form, outputs: Vec::new(), json, lines }
     }
 }
 
 impl Sink for FeedSink {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         let outputs = &outputs[..outputs.len() / CLIENTS.len()];
-        self.programs = self.form.programs(outputs);
-        self.feed.open(&self.form.described(outputs));
+        self.outputs = self.form.described(outputs);
+        self.feed.open(&self.outputs);
         self.json.open(outputs)
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        let n = self.programs.len();
+        let n = self.outputs.len();
         let (output, to) = (output % n, CLIENTS[output / n]);
         self.json.rows(output, rows)?;
         self.json.flush()?;
         let mut lines = self.lines.0.borrow_mut();
         let block = Arc::from(lines.as_slice());
-        self.feed.show(&self.programs[output], &block, rows.len as u64, to);
+        self.feed.show(&self.outputs[output], &block, rows.len as u64, to);
         lines.clear();
         Ok(())
     }

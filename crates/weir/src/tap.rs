@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_engine::rows::{Output, Rows, Sink};
-use weir_http::RowFeed;
+use weir_http::{FeedOutput, RowFeed};
 
 /// How many programs, interfaces, workers or outlets have counts of their own in the time of a run.
 /// Those of the others are added up under the name [`OTHERS`].
@@ -59,8 +59,8 @@ pub(crate) struct Tap<'a> {
     to: Box<dyn Sink + 'a>,
     tallies: Tallies,
     feed: RowFeed,
-    /// For each output the name of its program.
-    programs: Vec<String>,
+    /// The outputs, as clients see them.
+    outputs: Vec<FeedOutput>,
     form: ShownForm,
     /// What writes rows for clients, from the first opening to the end of the input.
     showing: Option<Showing>,
@@ -74,8 +74,8 @@ impl<'a> Tap<'a> {
         (tallies, feed): (Tallies, RowFeed),
         form: ShownForm,
     ) -> Tap<'a> {
-        let (programs, showing, at_end) = (Vec::new(), None, AtEnd::Close);
-        Tap { to, tallies, feed, programs, form, showing, at_end }
+        let (outputs, showing, at_end) = (Vec::new(), None, AtEnd::Close);
+        Tap { to, tallies, feed, outputs, form, showing, at_end }
     }
 
     /// The same, with this at the end of the input.
@@ -87,14 +87,14 @@ impl<'a> Tap<'a> {
     /// Tells clients which outputs there will be first, before they can ask: packets may be late,
     /// and with them the first call of [`Sink::open`].
     pub(crate) fn announce(&mut self, outputs: &[Output]) {
-        self.set_programs(outputs);
-        self.feed.expect(&self.programs);
-        self.feed.open(&self.form.described(outputs));
+        self.set_outputs(outputs);
+        self.feed.expect(&self.outputs);
+        self.feed.open(&self.outputs);
     }
 
-    fn set_programs(&mut self, outputs: &[Output]) {
-        self.programs = self.form.programs(outputs);
-        self.programs.iter().for_each(|program| self.tallies.add(program, 0, 0));
+    fn set_outputs(&mut self, outputs: &[Output]) {
+        self.outputs = self.form.described(outputs);
+        self.outputs.iter().for_each(|output| self.tallies.add(&output.program, 0, 0));
     }
 
     /// What writes rows for clients.
@@ -118,9 +118,9 @@ impl Drop for Tap<'_> {
 
 impl Sink for Tap<'_> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        self.set_programs(outputs);
-        let programs = self.programs.clone();
-        self.showing()?.open(outputs, &programs)?;
+        self.set_outputs(outputs);
+        let described = self.outputs.clone();
+        self.showing()?.open(outputs, &described)?;
         self.to.open(outputs)
     }
 
@@ -129,7 +129,7 @@ impl Sink for Tap<'_> {
         let before = self.to.refused();
         let result = self.to.rows(output, rows);
         let refused = self.to.refused().saturating_sub(before);
-        self.tallies.add(&self.programs[output], rows.len as u64, refused);
+        self.tallies.add(&self.outputs[output].program, rows.len as u64, refused);
         result
     }
 

@@ -45,9 +45,7 @@ function readAcknowledged(): Set<string> {
 function alerts(state: State): Alert[] {
   const all = new Map<string, Alert>();
   for (const [program, kept] of state.rows) {
-    if (!kept.outputs.some(isAlert)) continue;
-    for (const row of kept.rows) {
-      if (row["alert.rule"] === undefined) continue;
+    for (const row of kept.outputs.filter(isAlert).flatMap((output) => kept.of(output))) {
       const key = ["alert.rule", "alert.key", "alert.first"].map((name) => String(row[name])).join(" ");
       all.set(key, { key, row, program, goesOn: row["alert.state"] !== "end" });
     }

@@ -7,8 +7,8 @@ import { clean, h, put, redraw, type Child } from "./dom";
 import type { Editor, Finding } from "./editor";
 import { moment, whole } from "./format";
 import { FLOWS, TRAFFIC } from "./model";
-import { axes, draw, legend, rowTable, rowsOf, type Axes } from "./rows";
-import type { Kept, State } from "./state";
+import { axes, draw, legend, rowTable, type Axes } from "./rows";
+import { Kept, type State } from "./state";
 
 interface LibraryQuery {
   name: string;
@@ -123,7 +123,8 @@ export class QueriesView {
     try {
       const answer = await api<CaptureRows>("POST", "captures/query", { capture, text: this.text });
       this.say("");
-      const kept = { outputs: answer.outputs, rows: answer.rows, skipped: 0, next: 0 };
+      const kept = new Kept(answer.outputs, 0);
+      kept.take(answer.rows, Infinity);
       this.apart = { title, kept, answer };
       this.state.go({ program: undefined }, true);
       this.showRows();
@@ -236,12 +237,12 @@ export class QueriesView {
     });
     const [output] = kept.outputs;
     const shown = output && this.axes(program, output);
-    if (output && shown && this.chart) draw(this.chart, rowsOf(kept, output), shown);
+    if (output && shown && this.chart) draw(this.chart, kept.of(output), shown);
   }
 
   /** Rows of a query over a capture, which stay as they are. */
   private showApart({ title, kept, answer }: { title: string; kept: Kept; answer: CaptureRows }): void {
-    const shape = `apart ${title} ${kept.rows.length}`;
+    const shape = `apart ${title} ${answer.rows.length}`;
     if (this.drawn === shape) return;
     this.chart?.destroy();
     this.chart = undefined;
@@ -294,7 +295,7 @@ export class QueriesView {
         select("Split by", ["", ...keys.map((one) => one.name)], by, (name) =>
           this.chosen.set(program, { value: shown.value.name, by: name }))),
       this.chart.element,
-      legend(rowsOf(kept, output), shown),
+      legend(kept.of(output), shown),
     ];
   }
 }

@@ -17,15 +17,9 @@ export function cell(value: Row[string] | undefined): string {
   return clean(String(value));
 }
 
-/** The rows of an output: where a program has several, each says which it is of. */
-export function rowsOf(kept: Kept, output: OutputInfo): Row[] {
-  if (kept.outputs.length < 2) return kept.rows;
-  return kept.rows.filter((row) => row._pipeline === output.name);
-}
-
 /** The latest rows, the latest first. */
 export function rowTable(program: string | undefined, kept: Kept, output: OutputInfo): HTMLElement {
-  const rows = rowsOf(kept, output);
+  const rows = kept.of(output);
   const names = output.columns.map((column) => column.name);
   const numbers = new Set<number>();
   output.columns.forEach((column, i) => NUMBERS.has(column.type) && numbers.add(i));

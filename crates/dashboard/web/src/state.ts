@@ -4,17 +4,40 @@ import { Follower, api, type Batch, type Counts, type OutputInfo, type Program, 
 import { FLOWS, Model, TRAFFIC, type Filter } from "./model";
 import { read, write, type Link } from "./link";
 
-/** Rows of a program that are kept here. */
+/** Rows of an output that are kept here. */
 const ROWS_MAX = 5000;
 
 /** Programs that are followed at once. */
 const FOLLOWED_MAX = 60;
 
-export interface Kept {
-  outputs: OutputInfo[];
-  rows: Row[];
-  skipped: number;
-  next: number;
+/** The latest rows of a program. */
+export class Kept {
+  /** Rows that are not here: the run did not keep them, or there were too many for the page. */
+  skipped = 0;
+  private readonly rows: Map<string, Row[]>;
+
+  constructor(readonly outputs: OutputInfo[], public next: number) {
+    this.rows = new Map(outputs.map((output) => [output.name, []]));
+  }
+
+  /** Where a program has several outputs, each row says which it is of. */
+  take(rows: Row[], most = ROWS_MAX): void {
+    const [only] = this.outputs;
+    for (const row of rows) {
+      const name = this.outputs.length < 2 ? only?.name : row._pipeline;
+      this.rows.get(String(name))?.push(row);
+    }
+    for (const all of this.rows.values()) {
+      const more = all.length - most;
+      if (more <= 0) continue;
+      all.splice(0, more);
+      this.skipped += more;
+    }
+  }
+
+  of(output: OutputInfo): Row[] {
+    return this.rows.get(output.name) ?? [];
+  }
 }
 
 export class State {
@@ -128,7 +151,7 @@ export class State {
   private take(batch: Batch): void {
     let kept = this.rows.get(batch.program);
     if (!kept || batch.outputs) {
-      kept = { outputs: batch.outputs ?? [], rows: [], skipped: 0, next: batch.next };
+      kept = new Kept(batch.outputs ?? [], batch.next);
       this.rows.set(batch.program, kept);
     }
     kept.next = batch.next;
@@ -136,8 +159,7 @@ export class State {
     if (batch.program === TRAFFIC || batch.program === FLOWS) {
       this.model.take(batch);
     } else {
-      kept.rows.push(...batch.rows);
-      if (kept.rows.length > ROWS_MAX) kept.rows.splice(0, kept.rows.length - ROWS_MAX);
+      kept.take(batch.rows);
     }
     this.changed("rows");
     // Perhaps it need not be followed.
