@@ -17,6 +17,9 @@ pub(crate) const CLIENTS_MAX: usize = 64;
 /// How long a client may take to ask, and how long it may take to accept the answer.
 pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Bytes that a client sends or accepts in a second, at least; one that is as fast may take longer.
+pub(crate) const CLIENT_RATE: u64 = 1 << 20;
+
 /// How long a client waits for its answer.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 

@@ -25,6 +25,9 @@ pub struct Bounds {
     pub ask: Duration,
     /// How long a client may take to accept its answer, once there is one.
     pub accept: Duration,
+    /// Bytes that a client sends or accepts in a second, at least: one that is as fast has as long
+    /// as its bytes need, in addition.
+    pub bytes_per_second: u64,
     /// Bytes of all questions together, those that are being answered included.
     pub bytes: u64,
 }
@@ -41,6 +44,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 
 /// ... and in how many parts.
 const DRAIN_READS: usize = 64;
+
+/// Bytes that are written at once.
+const WRITE_MAX: usize = 64 << 10;
 
 /// Answers questions. Several threads call it at a time.
 pub trait Service: Send + Sync + 'static {
@@ -67,7 +73,7 @@ pub trait Service: Send + Sync + 'static {
 }
 
 /// A client that takes its answer. All of the answer has to be taken within a time that begins with
-/// its first byte, unless it is given more.
+/// its first byte, and grows with those that are taken, unless it is given more.
 pub trait Taker: Write {
     /// Hands over what was written so far; what follows has this long from its own first byte.
     ///
@@ -209,13 +215,14 @@ impl<S: Service, C: Connection> Visit<S, C> {
     }
 
     fn converse(&self, stream: &C) -> io::Result<()> {
+        let rate = self.bounds.bytes_per_second;
         let until = deadline(self.bounds.ask);
         let (held, most) = (QuestionBytes { all: &self.bytes, own: 0 }, self.bounds.bytes);
-        let mut asking = BufReader::new(Asking { stream, until, held, most });
+        let mut asking = BufReader::new(Asking { stream, until, rate, held, most });
         let asked = self.service.read(&mut asking);
         // The client is not to blame for the time that the answer takes to make: its own time
         // begins with the first byte.
-        let out = Answering { stream, until: None };
+        let out = Answering { stream, until: None, rate };
         let mut accept = Accepting { out, time: self.bounds.accept };
         if !self.client.stops_asking(Stage::Answered) {
             return self.service.refuse(&mut accept);
@@ -254,10 +261,11 @@ impl Drop for QuestionBytes<'_> {
     }
 }
 
-/// A stream that is read up to a time, and to a number of bytes.
+/// A stream that is read up to a time, which grows with what is read, and to a number of bytes.
 struct Asking<'a, C> {
     stream: &'a C,
     until: Instant,
+    rate: u64,
     held: QuestionBytes<'a>,
     most: u64,
 }
@@ -265,6 +273,7 @@ struct Asking<'a, C> {
 impl<C: Connection> Read for Asking<'_, C> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.stream.read_within(buffer, left(self.until)?).map_err(too_slow)?;
+        self.until += time_of(n, self.rate);
         self.held.own += n as u64;
         if self.held.all.fetch_add(n as u64, Ordering::Relaxed) + n as u64 > self.most {
             let reason = format!("questions of more than {} MiB at a time", self.most >> 20);
@@ -274,16 +283,21 @@ impl<C: Connection> Read for Asking<'_, C> {
     }
 }
 
-/// A stream that is written to up to a time, if there is one.
+/// A stream that is written to up to a time, if there is one, which grows with what is written.
 struct Answering<'a, C> {
     stream: &'a C,
     until: Option<Instant>,
+    rate: u64,
 }
 
 impl<C: Connection> Write for Answering<'_, C> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = self.until.map(left).transpose()?;
-        self.stream.write_within(bytes, left).map_err(too_slow)
+        // A system call ends when its time does, however much it has written.
+        let bytes = &bytes[..bytes.len().min(WRITE_MAX)];
+        let n = self.stream.write_within(bytes, left).map_err(too_slow)?;
+        self.until = self.until.map(|until| until + time_of(n, self.rate));
+        Ok(n)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -333,6 +347,11 @@ fn deadline(time: Duration) -> Instant {
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// How long so many bytes take at a rate.
+fn time_of(bytes: usize, per_second: u64) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / per_second as f64)
 }
 
 /// The system reports the end of a socket's time-out by another name.
@@ -406,7 +425,8 @@ mod tests {
                 refusing: Arc::clone(&refusing),
             };
             let accept = Duration::from_millis(100);
-            let bounds = Bounds { clients, ask, accept, bytes: 1 << 20 };
+            let (bytes, bytes_per_second) = (1 << 20, RATE);
+            let bounds = Bounds { clients, ask, accept, bytes_per_second, bytes };
             // It ends with the tests.
             thread::spawn(move || serve(&listener, gate, bounds));
             Served { folder, begins, leave, refusing }
@@ -428,6 +448,9 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(600);
+
+    /// So many bytes make up for any pause here, and the few of a word for none.
+    const RATE: u64 = 100_000;
 
     #[test]
     fn a_client_is_refused_at_once_while_all_others_are_being_answered() {
@@ -482,6 +505,27 @@ mod tests {
         served.leave.send(()).expect("waits");
         while said(served.ask(b"2")) != "TimedOut" {}
         assert!(said(deaf).len() < 8 << 20);
+    }
+
+    #[test]
+    fn a_client_that_goes_on_has_as_long_as_its_bytes_need() {
+        let ask = Duration::from_millis(500);
+        let served = Served::new(1, ask, &[b'x'; 4 << 20]);
+        let mut client = served.ask(b"");
+        for _ in 0..8 {
+            client.write_all(&[b'q'; 20_000]).expect("is there");
+            thread::park_timeout(ask / 5);
+        }
+        client.write_all(b"\n").expect("is there");
+        served.begins.recv().expect("is answered");
+        served.leave.send(()).expect("waits");
+        // Its time for the answer is a fifth of that: it pauses longer than that in all.
+        let (mut taken, mut part) = (0, vec![0; 1 << 19]);
+        while let Ok(n @ 1..) = client.read(&mut part) {
+            taken += n;
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        assert_eq!(taken, 4 << 20);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The socket that a run listens on.
 
-use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, REQUESTS_MAX};
+use crate::limits::{CLIENT_PATIENCE, CLIENT_RATE, CLIENTS_MAX, REQUESTS_MAX};
 use crate::message::{Reply, Request, read, write_line};
 use crate::overview::{Overview, ShownProgram};
 use crate::registry::Registry;
@@ -114,6 +114,7 @@ impl Server {
             clients: CLIENTS_MAX,
             ask: CLIENT_PATIENCE,
             accept: CLIENT_PATIENCE,
+            bytes_per_second: CLIENT_RATE,
             bytes: REQUESTS_MAX,
         };
         thread::Builder::new()
@@ -211,7 +212,10 @@ impl Service for SocketService {
         let reply = match asked {
             Ok(request) => self.0.reply(request),
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                Reply::refusal(format!("no question came within {} s", CLIENT_PATIENCE.as_secs()))
+                let seconds = CLIENT_PATIENCE.as_secs();
+                Reply::refusal(format!(
+                    "no whole question came within {seconds} s, or it came too slowly"
+                ))
             }
             Err(e) => Reply::refusal(format!("no question: {e}")),
         };

@@ -23,6 +23,17 @@ pub(crate) const REQUESTS_PER_SECOND: u32 = 100;
 /// How long a client may take to ask, and how long it may take to accept the answer.
 pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Bytes that a client sends or accepts in a second, at least (1 Mbit/s); one that is as fast may
+/// take longer: captures go both ways, and may go by networks that are slow.
+pub(crate) const CLIENT_RATE: u64 = 125_000;
+
+/// Bytes of an answer that is large, ...
+pub(crate) const LARGE_ANSWER: usize = 1 << 20;
+
+/// ... and how many such answers may be on their way: a client that takes one slowly keeps it in
+/// memory.
+pub(crate) const LARGE_ANSWERS_MAX: usize = 8;
+
 /// Clients that get rows at a time; the others are for requests.
 pub(crate) const STREAMS_MAX: usize = 64;
 

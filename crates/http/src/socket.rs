@@ -1,8 +1,10 @@
 //! The socket that clients connect to.
 
 use crate::guard::Guard;
-use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, NICE, REQUESTS_MAX, REQUESTS_PER_SECOND};
-use crate::pages::Pages;
+use crate::limits::{
+    CLIENT_PATIENCE, CLIENT_RATE, CLIENTS_MAX, NICE, REQUESTS_MAX, REQUESTS_PER_SECOND,
+};
+use crate::pages::{LargeAnswers, Pages};
 use crate::request::{HttpRequest, Refused, read_request};
 use crate::response::{Response, Status};
 use std::fmt;
@@ -81,9 +83,11 @@ impl HttpSocket {
             clients: CLIENTS_MAX,
             ask: CLIENT_PATIENCE,
             accept: CLIENT_PATIENCE,
+            bytes_per_second: CLIENT_RATE,
             bytes: REQUESTS_MAX,
         };
-        let answers = HttpService { guard, pages, rate: Mutex::default() };
+        let answers =
+            HttpService { guard, pages, rate: Mutex::default(), large: LargeAnswers::default() };
         thread::Builder::new().name("http".to_owned()).spawn(move || {
             let_packets_go_first();
             serve(&listener, answers, bounds);
@@ -104,6 +108,7 @@ struct HttpService {
     guard: Guard,
     pages: Pages,
     rate: Mutex<Rate>,
+    large: LargeAnswers,
 }
 
 /// Limits the requests of a second.
@@ -151,12 +156,13 @@ impl Service for HttpService {
                 let text = format!("more than {REQUESTS_PER_SECOND} requests in a second");
                 Response::text(Status::TooManyRequests, text)
             }
-            Ok(Ok(request)) => return self.pages.answer(&request, to),
+            Ok(Ok(request)) => return self.pages.answer(&request, &self.large, to),
             Ok(Err(refusal)) => *refusal,
             Err(e) => match e.kind() {
                 io::ErrorKind::TimedOut => {
                     let seconds = CLIENT_PATIENCE.as_secs();
-                    let text = format!("no request came within {seconds} s");
+                    let text =
+                        format!("no whole request came within {seconds} s, or it came too slowly");
                     Response::text(Status::RequestTimeout, text)
                 }
                 io::ErrorKind::QuotaExceeded => Response::text(Status::Unavailable, e.to_string()),
