@@ -2,7 +2,7 @@
 
 use crate::framing::StreamFault;
 use crate::head::ProbeHead;
-use crate::limits::STREAM_AHEAD_BYTES;
+use crate::limits::{STREAM_AHEAD_BYTES, STREAMS_AHEAD_BYTES};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,6 +36,8 @@ pub(crate) struct Inbox {
 
 struct Queues {
     streams: Vec<StreamQueue>,
+    /// Bytes of what waits of all of them.
+    bytes: usize,
     /// The stream after the last that something was taken from: all have their turn.
     turn: usize,
 }
@@ -52,7 +54,7 @@ struct StreamQueue {
 impl Inbox {
     pub(crate) fn new(streams: usize) -> Inbox {
         let streams = (0..streams).map(|_| StreamQueue::default()).collect();
-        let queues = Queues { streams, turn: 0 };
+        let queues = Queues { streams, bytes: 0, turn: 0 };
         Inbox { queues: Mutex::new(queues), came: Condvar::new(), taken: Condvar::new() }
     }
 
@@ -60,14 +62,20 @@ impl Inbox {
     pub(crate) fn put(&self, stream: usize, arrival: Arrival) -> bool {
         let is_full = |queues: &mut Queues| {
             let StreamQueue { bytes, is_over, .. } = queues.streams[stream];
-            !is_over && bytes > 0 && bytes.saturating_add(arrival.bytes()) > STREAM_AHEAD_BYTES
+            let is_beyond = |waiting: usize, most| waiting.saturating_add(arrival.bytes()) > most;
+            // The stream that all others wait for has nothing waiting, so it is never full.
+            !is_over
+                && bytes > 0
+                && (is_beyond(bytes, STREAM_AHEAD_BYTES)
+                    || is_beyond(queues.bytes, STREAMS_AHEAD_BYTES))
         };
         let queues = self.taken.wait_while(self.lock(), is_full);
         let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
-        let queue = &mut queues.streams[stream];
-        if queue.is_over {
+        if queues.streams[stream].is_over {
             return false;
         }
+        queues.bytes += arrival.bytes();
+        let queue = &mut queues.streams[stream];
         queue.bytes += arrival.bytes();
         queue.waiting.push_back(arrival);
         drop(queues);
@@ -89,6 +97,7 @@ impl Inbox {
         let queue = &mut queues.streams[stream];
         let arrival = queue.waiting.pop_front()?;
         queue.bytes -= arrival.bytes();
+        queues.bytes -= arrival.bytes();
         drop(queues);
         self.taken.notify_all();
         Some((stream, arrival))
@@ -96,7 +105,11 @@ impl Inbox {
 
     /// Says that nothing of a stream is taken any more, and forgets what waits.
     pub(crate) fn end(&self, stream: usize) {
-        self.lock().streams[stream] = StreamQueue { is_over: true, ..StreamQueue::default() };
+        let mut queues = self.lock();
+        let over = StreamQueue { is_over: true, ..StreamQueue::default() };
+        let before = std::mem::replace(&mut queues.streams[stream], over);
+        queues.bytes -= before.bytes;
+        drop(queues);
         self.taken.notify_all();
     }
 
@@ -161,6 +174,25 @@ mod tests {
         assert!(ahead.join().expect("it returns"), "there is room now");
         assert_eq!(taken(&inbox, &[0]), Some(0));
         assert_eq!(taken(&inbox, &[1]), Some(1));
+    }
+
+    #[test]
+    fn all_together_have_a_bound_and_the_slowest_has_room() {
+        let streams = STREAMS_AHEAD_BYTES / STREAM_AHEAD_BYTES + 2;
+        let inbox = Arc::new(Inbox::new(streams));
+        // Memory that nobody touches is not there.
+        let whole = STREAM_AHEAD_BYTES - ARRIVAL_BYTES;
+        (2..streams).for_each(|stream| assert!(inbox.put(stream, message(whole))));
+        assert!(inbox.put(0, message(100)) && inbox.put(1, message(100)), "they had none");
+        let theirs = Arc::clone(&inbox);
+        let ahead = thread::spawn(move || theirs.put(0, message(1)));
+        assert_eq!(taken(&inbox, &[1]), Some(1));
+        assert!(inbox.put(1, message(100)), "it has none again");
+        assert!(!ahead.is_finished());
+        inbox.end(2);
+        assert!(ahead.join().expect("it returns"), "there is room now");
+        let waiting: usize = inbox.lock().streams.iter().map(|queue| queue.bytes).sum();
+        assert_eq!(inbox.lock().bytes, waiting);
     }
 
     #[test]

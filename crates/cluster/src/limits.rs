@@ -11,6 +11,9 @@ pub const STREAM_HEAD_MAX: usize = 64 << 10;
 /// in any case where none waits.
 pub const STREAM_AHEAD_BYTES: usize = 64 << 20;
 
+/// Bytes of messages of all streams that wait, but for one message of each.
+pub const STREAMS_AHEAD_BYTES: usize = 1 << 30;
+
 /// Bytes of the name of a probe.
 pub const PROBE_NAME_MAX: usize = 255;
 

@@ -80,6 +80,10 @@ impl<W: Write> ProbeLog<W> {
         match self.assembler.take(record) {
             Ok(Content::Part) => Ok(()),
             Ok(Content::Head(head)) => {
+                if self.epoch.is_some_and(|epoch| epoch > head.epoch) {
+                    self.counts.damaged += 1;
+                    return Err(NotTaken::Fault(RecordFault::Earlier));
+                }
                 if self.epoch.is_none_or(|epoch| epoch < head.epoch) {
                     self.epoch = Some(head.epoch);
                     self.state = LogState::Open;
@@ -228,7 +232,10 @@ mod tests {
         assert!(test.at_end(), "what comes again changes nothing");
         test.head(2);
         assert!(!test.at_end());
-        test.head(1);
+        // A clock was set back, or the first run goes on beside the second.
+        let bytes = head("north", 1).bytes().expect("a head");
+        assert!(!test.record(1, &bytes, None));
+        assert_eq!(test.log.counts().damaged, 1);
         test.message(2, 0);
         test.message(1, 1);
         let all = ["head 1", "1.0", "1.1", "pause", "1.0", "head 2", "2.0", "1.1"];

@@ -8,6 +8,7 @@ use crate::properties::Properties;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 /// What a process is to do, and with which permissions.
@@ -333,9 +334,10 @@ pub enum CarrierAnswer {
 /// Writes an order or an answer, with its length.
 ///
 /// # Errors
-/// Those of the writer.
+/// If it is longer than [`ORDER_MAX`], and those of the writer.
 pub fn write_framed(what: &impl Serialize, to: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let json = serde_json::to_vec(what)?;
+    check_len(json.len())?;
     let len = u32::try_from(json.len()).map_err(io::Error::other)?;
     to.write_all(&len.to_le_bytes())?;
     to.write_all(&json)?;
@@ -350,17 +352,56 @@ pub fn read_framed<T: for<'a> Deserialize<'a>>(from: &mut impl Read) -> io::Resu
     let mut len = [0; 4];
     from.read_exact(&mut len)?;
     let len = u32::from_le_bytes(len) as usize;
-    if len > ORDER_MAX {
-        return Err(io::Error::other(format!("it would have {len} bytes")));
-    }
+    check_len(len)?;
     let mut json = vec![0; len];
     from.read_exact(&mut json)?;
     Ok(serde_json::from_slice(&json)?)
 }
 
+/// Writes the same into a socket that nobody reads yet: what is longer than it holds would wait for
+/// ever.
+///
+/// # Errors
+/// If there is no room for it at once, and those of [`write_framed`].
+pub fn write_framed_at_once(what: &impl Serialize, to: &mut UnixStream) -> io::Result<()> {
+    to.set_nonblocking(true)?;
+    let written = write_framed(what, to);
+    to.set_nonblocking(false)?;
+    written.map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            "its order is longer than a socket holds (net.core.wmem_max)",
+        ),
+        _ => e,
+    })
+}
+
+fn check_len(len: usize) -> io::Result<()> {
+    match len > ORDER_MAX {
+        true => {
+            Err(io::Error::other(format!("it would have {len} bytes, and may have {ORDER_MAX}")))
+        }
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_that_nobody_reads_do_not_wait_for_ever() {
+        let (mut one, mut other) = UnixStream::pair().expect("a pair");
+        let order = "x".repeat(1000);
+        write_framed_at_once(&order, &mut one).expect("there is room");
+        assert_eq!(read_framed::<String>(&mut other).expect("an order"), order);
+        let long = "x".repeat(ORDER_MAX - 2);
+        let full = (0..64).find_map(|_| write_framed_at_once(&long, &mut one).err());
+        let full = full.expect("a socket holds less");
+        assert!(full.to_string().contains("net.core.wmem_max"), "{full}");
+        let longer = write_framed(&"x".repeat(ORDER_MAX - 1), &mut Vec::new());
+        assert!(longer.expect_err("it may not be").to_string().contains("1048577 bytes"));
+    }
 
     /// A commit has up to 50,000 rows, which are more than one event takes.
     #[test]

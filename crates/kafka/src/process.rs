@@ -329,7 +329,10 @@ impl<'a> Feed<'a> {
         if is_old {
             let newest = self.life.map_or(self.position.epoch, |(life, _)| life);
             if epoch < newest {
-                self.unusable(offset, &"it is of a run that another one has followed");
+                self.unusable(
+                    offset,
+                    &"it is of a run that another one has followed, by the clock of the probe",
+                );
             } else if offset >= self.position.offset {
                 self.progress.repeated.fetch_add(1, Ordering::Relaxed);
             }

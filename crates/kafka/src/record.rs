@@ -72,6 +72,8 @@ pub enum RecordFault {
     Message(UnreadableMessage),
     /// It is of another probe or another life than it says.
     Other,
+    /// It begins a life which, by the clock of its probe, is before one that has begun.
+    Earlier,
 }
 
 impl fmt::Display for RecordFault {
@@ -93,6 +95,10 @@ impl fmt::Display for RecordFault {
             RecordFault::Other => {
                 f.write_str("it holds a message of another probe or life than it says")
             }
+            RecordFault::Earlier => f.write_str(
+                "its run began, by the clock of the probe, before the run before it, so nothing \
+                 waits for its windows: set that clock, and start the probe again",
+            ),
         }
     }
 }

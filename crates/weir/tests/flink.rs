@@ -495,5 +495,6 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     losses::rows_say_what_was_lost(&cluster);
     alerts::detectors_give_the_alerts_of_one_run(&cluster);
     kills::a_killed_task_manager_changes_no_total(&cluster);
+    kills::another_run_may_read_in_another_way(&cluster);
     tables::rows_go_into_tables_once(&cluster);
 }

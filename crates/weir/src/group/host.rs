@@ -89,7 +89,6 @@ pub(crate) fn host(
         revoked: BTreeSet::new(),
         again: BTreeSet::new(),
         counts: PartitionCounts::default(),
-        overdue: Duration::ZERO,
         status: Status::Ok,
         is_ending: false,
     };
@@ -134,8 +133,6 @@ struct Host<'a> {
     /// Partitions that are to be begun again.
     again: BTreeSet<i32>,
     counts: PartitionCounts,
-    /// How long is waited for processes that were told to end.
-    overdue: Duration,
     status: Status,
     is_ending: bool,
 }
@@ -217,7 +214,6 @@ impl Host<'_> {
         if self.revoked.is_empty()
             && let Some(member) = &self.member
         {
-            self.overdue = Duration::ZERO;
             // A member that has gone gives up all.
             let _ = member.pipe()?.write_all(&[0]);
         }
@@ -333,11 +329,8 @@ impl Host<'_> {
         for partition in std::mem::take(&mut self.again) {
             self.begin(partition)?;
         }
-        let leaving = self.pairs.values_mut().map(|(_, pair)| pair).filter(|p| p.is_leaving);
-        let leaving: Vec<&mut Pair> = leaving.collect();
-        self.overdue = if leaving.is_empty() { Duration::ZERO } else { self.overdue + TICK };
-        if self.overdue >= HANDOVER {
-            leaving.into_iter().for_each(Pair::kill);
+        for (_, pair) in self.pairs.values_mut() {
+            pair.tick(TICK, HANDOVER);
         }
         Ok(())
     }

@@ -11,7 +11,8 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdout, Stdio};
-use weir_kafka::order::{CarrierOrder, WorkerOrder, write_framed};
+use std::time::Duration;
+use weir_kafka::order::{CarrierOrder, WorkerOrder, write_framed_at_once};
 
 /// The hidden command of the run of a partition.
 const RUN: &str = "kafka-worker";
@@ -25,8 +26,10 @@ const SOCKET_BYTES: usize = 1 << 20;
 pub(super) struct Pair {
     carrier: Child,
     run: Child,
-    /// Whether they were told to end.
+    /// Whether they were told to end, ...
     pub(super) is_leaving: bool,
+    /// ... and how long ago.
+    leaving_for: Duration,
 }
 
 impl Pair {
@@ -40,8 +43,9 @@ impl Pair {
         for end in [&ours, &theirs] {
             set_socket_send_buffer_size(end, SOCKET_BYTES).context("a socket for a partition")?;
         }
-        write_framed(worker, &mut ours).context("the run of a partition")?;
-        write_framed(order, &mut theirs).context("the process that talks to Kafka")?;
+        // Nobody reads yet: more than the socket holds would wait for ever.
+        write_framed_at_once(worker, &mut ours).context("the run of a partition")?;
+        write_framed_at_once(order, &mut theirs).context("the process that talks to Kafka")?;
         let mut carrier = again(COMMAND, term)
             .stdin(Stdio::from(OwnedFd::from(ours)))
             .stdout(Stdio::piped())
@@ -60,7 +64,7 @@ impl Pair {
             }
         };
         let events = carrier.stdout.take().context("the process that talks to Kafka")?;
-        Ok((Pair { carrier, run, is_leaving: false }, events))
+        Ok((Pair { carrier, run, is_leaving: false, leaving_for: Duration::ZERO }, events))
     }
 
     /// Tells both to end, once what is ready is committed.
@@ -69,6 +73,16 @@ impl Pair {
         // It has not been waited for, so its number is its own.
         let id = i32::try_from(self.carrier.id()).unwrap_or(0);
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+
+    /// So much time has passed: ends both at once if they take longer to end than they may.
+    pub(super) fn tick(&mut self, passed: Duration, most: Duration) {
+        if self.is_leaving {
+            self.leaving_for += passed;
+        }
+        if self.leaving_for >= most {
+            self.kill();
+        }
     }
 
     /// Ends both at once. What was not committed is for the next process of the partition.

@@ -45,3 +45,42 @@ pub(crate) fn a_killed_task_manager_changes_no_total(cluster: &Cluster) {
     let savepoint = cluster.ask(&["savepoint", "--cancel", &job]);
     assert!(savepoint.starts_with("file:"), "{savepoint}");
 }
+
+/// Probes that begin again may read packets in another way than before, also after the job was
+/// restored; two that send at the same time may not.
+pub(crate) fn another_run_may_read_in_another_way(cluster: &Cluster) {
+    const QUERY: &str = "packets | summarize n = count() by ip.src every 1s";
+    let folder = workplace();
+    let read = |name: &str, probe: &str, capture: &str, lateness: &str, filter: &str| {
+        let stream = place(folder.path(), name);
+        let publish = ["--publish", &stream, "--probe", probe, "--lateness", lateness];
+        let capture = fixture(capture);
+        let run = ["run", "-q", "-e", QUERY, "-r", &capture];
+        printed(&[&run[..], &publish, &["--", filter]].concat());
+        stream
+    };
+    let (but, topic) = (format!("not ({ANY})"), "ways");
+    cluster.topic(topic);
+    let job = cluster.submit(QUERY, topic, "ways-rows", &[]);
+    let mut expected = String::new();
+    for (number, (capture, lateness)) in
+        [("mixed.pcap", "0s"), ("syn_flood.pcap", "1s")].into_iter().enumerate()
+    {
+        let a = read(&format!("a{number}"), "a", capture, lateness, ANY);
+        let b = read(&format!("b{number}"), "b", capture, lateness, &but);
+        cluster.produce(topic, &[&a, &b]);
+        expected += &printed(&["run", "-q", "-e", QUERY, "-r", &fixture(capture), "-o", "json"]);
+        let found = cluster.consume("ways-rows", expected.lines().count());
+        assert_eq!(sorted(&found), sorted(&expected), "{capture}");
+        cluster.flink(&["kill", "1"]);
+        cluster.flink(&["up"]);
+    }
+    let a = read("a", "a", "syn_flood.pcap", "1s", ANY);
+    let b = read("b", "b", "syn_flood.pcap", "2s", &but);
+    // The first goes on.
+    cluster.produce(topic, &["--to", "3", &a]);
+    cluster.produce(topic, &[&b]);
+    let events = cluster.consume("ways-rows-events", 1);
+    assert!(events.contains("it reads packets in another way than probe a"), "{events}");
+    cluster.ask(&["cancel", &job]);
+}

@@ -61,7 +61,6 @@ public final class Front extends AbstractStreamOperator<String>
     private transient int heldGroups;
     private transient ValueState<byte[]> state;
     private transient Set<String> strangers;
-    private transient String rules;
     private transient long announced;
     private transient Counter repeated;
     private transient Counter missing;
@@ -137,6 +136,8 @@ public final class Front extends AbstractStreamOperator<String>
     private void head(String name, ProbeProgress probe, byte[] bytes) throws Unreadable {
         ProbeHead head = ProbeHead.read(new ByteReader(bytes));
         if (Long.compareUnsigned(head.epoch, probe.epoch) < 0) {
+            LOG.warn("a run of probe {} began, by its clock, before the run before it: nothing"
+                    + " waits for its windows. Set that clock, and start the probe again", name);
             return;
         }
         if (Long.compareUnsigned(head.epoch, probe.epoch) > 0) {
@@ -155,12 +156,17 @@ public final class Front extends AbstractStreamOperator<String>
             throw new Unreadable("it runs another query: its fingerprint is " + head.fingerprint
                     + ", that of the job " + plan.fingerprint);
         }
-        if (rules == null) {
-            rules = head.rules;
-        } else if (!rules.equals(head.rules)) {
-            throw new Unreadable("it reads packets in another way than the others: " + head.rules
-                    + ", not " + rules);
+        for (Map.Entry<String, ProbeProgress> other : probes.entrySet()) {
+            String rules = other.getValue().rules;
+            // A run that has ended, or was refused, counts with none that begins now.
+            boolean counts = other.getValue() != probe && rules != null
+                    && !other.getValue().refused && other.getValue().lives.isWaitedFor();
+            if (counts && !rules.equals(head.rules)) {
+                throw new Unreadable("it reads packets in another way than probe "
+                        + other.getKey() + ": " + head.rules + ", not " + rules);
+            }
         }
+        probe.rules = head.rules;
     }
 
     private void message(String name, ProbeProgress probe, byte[] bytes) throws Unreadable {

@@ -19,6 +19,8 @@ final class ProbeProgress {
     long epoch;
     /** Whether the latest life is refused: nothing more of it is taken. */
     boolean refused;
+    /** How its latest life that was not refused reads packets; {@code null} before there is one. */
+    String rules;
     /** By the number of a node, what was lost; of those whose rows say so. */
     final Map<Integer, Losses> losses = new TreeMap<>();
     private ByteArrayOutputStream parts = new ByteArrayOutputStream();
@@ -103,6 +105,10 @@ final class ProbeProgress {
         out.writeInt(partsAll);
         out.writeInt(parts.size());
         out.write(parts.toByteArray());
+        out.writeBoolean(rules != null);
+        if (rules != null) {
+            out.writeUTF(rules);
+        }
         return bytes.toByteArray();
     }
 
@@ -129,6 +135,7 @@ final class ProbeProgress {
         probe.part = in.readInt();
         probe.partsAll = in.readInt();
         probe.parts.writeBytes(in.readNBytes(in.readInt()));
+        probe.rules = in.readBoolean() ? in.readUTF() : null;
         return probe;
     }
 }

@@ -16,6 +16,8 @@ import weir.wire.Part;
 public final class Tables {
     /** The table of the batches that are in the database. */
     static final String BATCHES = "weir_batches";
+    /** Bytes of a name: PostgreSQL cuts longer ones, so that two of them may become one. */
+    private static final int NAME_MAX = 63;
 
     private Tables() {}
 
@@ -25,6 +27,14 @@ public final class Tables {
      */
     public static void make(Database database, String table, List<ColumnPlan> columns)
             throws SQLException {
+        if (table.equals(BATCHES)) {
+            throw new SQLException("table " + table + " has the batches that are in the database;"
+                    + " rows go to another");
+        }
+        if (table.getBytes(StandardCharsets.UTF_8).length > NAME_MAX) {
+            throw new SQLException("PostgreSQL cuts names of more than " + NAME_MAX
+                    + " bytes, as that of table " + table + " is");
+        }
         String all = columns.stream().map(column -> quoted(column.name) + " " + type(column.type))
                 .collect(Collectors.joining(", "));
         try (Connection connection = database.connect();

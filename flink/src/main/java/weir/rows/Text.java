@@ -5,6 +5,7 @@ import java.math.MathContext;
 import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Locale;
 import weir.plan.ColumnPlan;
 import weir.wire.Part;
 
@@ -206,13 +207,13 @@ public final class Text {
         long frac = Math.floorMod(ns, NS_PER_S);
         java.time.LocalDateTime at =
                 java.time.LocalDateTime.ofEpochSecond(s, 0, java.time.ZoneOffset.UTC);
-        String date = String.format("%04d-%02d-%02dT%02d:%02d:%02d", at.getYear(),
+        String date = String.format(Locale.ROOT, "%04d-%02d-%02dT%02d:%02d:%02d", at.getYear(),
                 at.getMonthValue(), at.getDayOfMonth(), at.getHour(), at.getMinute(),
                 at.getSecond());
         if (frac == 0) {
             return date + "Z";
         }
-        String digits = String.format("%09d", frac);
+        String digits = String.format(Locale.ROOT, "%09d", frac);
         int shown = frac % 1_000_000 == 0 ? 3 : frac % 1_000 == 0 ? 6 : 9;
         return date + "." + digits.substring(0, shown) + "Z";
     }
