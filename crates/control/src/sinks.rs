@@ -86,6 +86,7 @@ impl<'a> ProgramSinks<'a> {
             }
             let Ok(EndedSink { name, result, counts }) = thread.join() else {
                 self.keep_counts(&so_far);
+                self.lose_last_rows(&io::Error::other("its thread has panicked"));
                 continue;
             };
             self.keep_counts(&counts);
@@ -109,6 +110,13 @@ impl<'a> ProgramSinks<'a> {
         self.unwritten += counts.unwritten();
     }
 
+    /// The last rows of a program whose sink is gone are not written: the run fails by that.
+    fn lose_last_rows(&mut self, e: &io::Error) {
+        let reason = format!("the last rows of a program are not written: {e}");
+        (self.report)(reason.clone());
+        self.failed.get_or_insert_with(|| io::Error::new(e.kind(), reason));
+    }
+
     /// Ends sinks in threads of their own, so that the run does not wait for them.
     fn end(&mut self, removed: Vec<ActiveSink>) {
         for ActiveSink { name, own, counts } in removed {
@@ -128,7 +136,10 @@ impl<'a> ProgramSinks<'a> {
             };
             match thread::Builder::new().name("last rows".to_owned()).spawn(end) {
                 Ok(thread) => self.ending.push((thread, so_far)),
-                Err(e) => (self.report)(format!("the last rows are not written: {e}")),
+                Err(e) => {
+                    self.keep_counts(&so_far);
+                    self.lose_last_rows(&e);
+                }
             }
         }
     }

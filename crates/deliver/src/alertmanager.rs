@@ -44,6 +44,21 @@ impl Alertmanager {
         Duration::from_secs(self.form.repeat_s)
     }
 
+    /// Sends all alerts that go on.
+    fn repeat_all(&self) -> Result<(), Failure> {
+        let open: Vec<Arc<Alert>> = self.open.values().cloned().collect();
+        let mut all = Ok(());
+        for some in open.chunks(BATCH_MAX) {
+            match self.post(some, clock::now() + SEND_PATIENCE) {
+                // Nor would it take the others.
+                Err(failure @ (Failure::Away(_) | Failure::Gone(_))) => return Err(failure),
+                Err(failure) => all = Err(failure),
+                Ok(()) => {}
+            }
+        }
+        all
+    }
+
     /// Notes which alerts go on.
     fn note(&mut self, alert: &Arc<Alert>) {
         let key = (alert.rule.clone(), alert.key.clone());
@@ -80,18 +95,10 @@ impl Receiver for Alertmanager {
     }
 
     fn repeat(&mut self, _by: Instant) -> Result<(), Failure> {
+        let result = self.repeat_all();
+        // After them: the next round must leave time for new alerts, however long this one took.
         self.repeat_at = clock::now() + self.pause();
-        let open: Vec<Arc<Alert>> = self.open.values().cloned().collect();
-        let mut all = Ok(());
-        for some in open.chunks(BATCH_MAX) {
-            match self.post(some, clock::now() + SEND_PATIENCE) {
-                // Nor would it take the others.
-                Err(failure @ (Failure::Away(_) | Failure::Gone(_))) => return Err(failure),
-                Err(failure) => all = Err(failure),
-                Ok(()) => {}
-            }
-        }
-        all
+        result
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn send(route: &Route, mail: &Mail<'_>, by: Instant) -> Result<(), Fa
         false => route.clone(),
     };
     let mut session = Session { connection: Connection::open(&first, by)?, rest: Vec::new() };
-    session.reply("its greeting", 220)?;
+    session.reply("its greeting", &[220])?;
     let hello = format!("EHLO {}", mail.host);
     let mut offers = session.command(&hello, "EHLO", 250)?;
     if secured_later {
@@ -44,7 +44,8 @@ pub(crate) fn send(route: &Route, mail: &Mail<'_>, by: Instant) -> Result<(), Fa
     }
     session.command(&format!("MAIL FROM:<{}>", mail.form.from), "MAIL FROM", 250)?;
     for to in &mail.form.to {
-        session.command(&format!("RCPT TO:<{to}>"), "RCPT TO", 250)?;
+        // 251: it will forward (RFC 5321, section 4.2.2).
+        session.any_of(&[250, 251], &format!("RCPT TO:<{to}>"), "RCPT TO")?;
     }
     session.command("DATA", "DATA", 354)?;
     // A line with a period alone would end the mail.
@@ -64,12 +65,17 @@ struct Session {
 impl Session {
     /// Sends a line, and reads the reply, which has to have this code. Its lines are the result.
     fn command(&mut self, line: &str, name: &str, code: u16) -> Result<Vec<String>, Failure> {
-        let sent = self.connection.write_all(format!("{line}\r\n").as_bytes());
-        sent.and_then(|()| self.connection.flush()).map_err(|e| Failure::away(name, &e))?;
-        self.reply(name, code)
+        self.any_of(&[code], line, name)
     }
 
-    fn reply(&mut self, to: &str, expected: u16) -> Result<Vec<String>, Failure> {
+    /// The same, where the reply has to have one of these codes.
+    fn any_of(&mut self, codes: &[u16], line: &str, name: &str) -> Result<Vec<String>, Failure> {
+        let sent = self.connection.write_all(format!("{line}\r\n").as_bytes());
+        sent.and_then(|()| self.connection.flush()).map_err(|e| Failure::away(name, &e))?;
+        self.reply(name, codes)
+    }
+
+    fn reply(&mut self, to: &str, expected: &[u16]) -> Result<Vec<String>, Failure> {
         let mut lines = Vec::new();
         let mut bytes = 0;
         loop {
@@ -85,7 +91,7 @@ impl Session {
             }
             let why = format!("it answers {code} to {to}");
             return match code {
-                code if code == expected => Ok(lines),
+                code if expected.contains(&code) => Ok(lines),
                 500..=599 => Err(Failure::Refused(why)),
                 _ => Err(Failure::Busy(why, None)),
             };
@@ -174,6 +180,8 @@ mod tests {
         let whole = "220 a\r\n250-a\r\n250 b\r\n250 a\r\n250 a\r\n354 a\r\n250 a\r\n221 a\r\n";
         assert_eq!(sent(whole), Ok(()));
         assert_eq!(sent(&whole.replace("\r\n", "\n")), Ok(()));
+        // It forwards the mail of a recipient.
+        assert_eq!(sent(&whole.replace("250 a\r\n354", "251 a\r\n354")), Ok(()));
         let garbage = "it does not answer as SMTP does";
         let (long, lines) = ("x".repeat(100_000), "220-x\r\n".repeat(10_000));
         for (replies, expected) in [

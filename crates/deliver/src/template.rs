@@ -43,9 +43,11 @@ impl RequestTemplate {
         Ok(RequestTemplate { method: method.to_owned(), path: parts(path), body: parts(body) })
     }
 
-    /// The path for an alert. Values are written as `%XX` where they are not letters or digits.
+    /// The path for an alert. Values are written as `%XX` where they are not letters or digits. A
+    /// segment that would become `.` or `..` is refused: it names another resource (RFC 3986,
+    /// section 5.2.4).
     pub(crate) fn path(&self, row: &Map<String, Value>) -> Result<String, String> {
-        fill(&self.path, row, &|value| {
+        let path = fill(&self.path, row, &|value| {
             let mut out = String::new();
             for byte in value.bytes() {
                 match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -54,7 +56,12 @@ impl RequestTemplate {
                 }
             }
             out
-        })
+        })?;
+        let segments = path.split(['?', '#']).next().unwrap_or_default().split('/');
+        match segments.into_iter().find(|one| [".", ".."].contains(one)) {
+            Some(dots) => Err(format!("a segment of its path would be `{dots}`: {path}")),
+            None => Ok(path),
+        }
     }
 
     /// The body for an alert. Values are written as within a string of JSON.
@@ -127,6 +134,24 @@ mod tests {
         assert_eq!(template.path(&row).expect("filled"), "/rules/192.0.2.1?n=7");
         let body = template.body(&row).expect("filled");
         assert_eq!(body, "{\"m\": {\"src\": \"192.0.2.1\"}, \"x\": {}, \"n\": 7}\n");
+    }
+
+    #[test]
+    fn values_of_strangers_name_no_other_resource() {
+        let filled = |template: &str, value: &str| {
+            let template = RequestTemplate::parse(template).expect("one");
+            template.path(&row(value))
+        };
+        for dots in [".", ".."] {
+            let refused = filled("DELETE /rules/{name}", dots).expect_err("another resource");
+            assert!(refused.contains(&format!("`{dots}`")), "{refused}");
+            filled("DELETE /rules/{name}/x", dots).expect_err("another resource");
+            filled("DELETE /rules/{name}?now", dots).expect_err("another resource");
+            assert_eq!(filled("PUT /a?n={name}", dots), Ok(format!("/a?n={dots}")));
+            assert_eq!(filled("PUT /a/x-{name}", dots), Ok(format!("/a/x-{dots}")));
+        }
+        filled("PUT /a/.{name}", ".").expect_err("another resource");
+        assert_eq!(filled("PUT /a/{name}", "..."), Ok("/a/...".to_owned()));
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub struct FeedOutput {
 pub(crate) struct History {
     programs: BTreeMap<String, Kept>,
     bytes: usize,
+    /// The number of the first row of a program that begins: greater than those of all programs
+    /// that are gone, of which clients may still have numbers.
+    begin: u64,
 }
 
 /// The latest rows of a program.
@@ -76,7 +79,10 @@ impl History {
             kept.outputs.push(KeptOutput { output, blocks: VecDeque::new(), bytes: 0 });
         }
         for (name, kept) in &mut self.programs {
-            let Some(old) = before.remove(name) else { continue };
+            let Some(old) = before.remove(name) else {
+                (kept.begin, kept.next) = (self.begin, self.begin);
+                continue;
+            };
             if old.described().eq(kept.described()) && !anew {
                 *kept = old;
             } else {
@@ -84,6 +90,8 @@ impl History {
                 (kept.begin, kept.next) = (old.next + 1, old.next + 1);
             }
         }
+        let gone = before.values().map(|kept| kept.next + 1);
+        self.begin = gone.fold(self.begin, u64::max);
         self.bytes = self.programs.values().map(|kept| kept.bytes).sum();
     }
 
@@ -339,6 +347,13 @@ mod tests {
         assert_eq!(history.since("a", Some(1)), None);
         let b = history.since("b", Some(1)).expect("outputs");
         assert_eq!((b.outputs, b.blocks.len()), (Some(vec![output("b", "m")]), 0));
+        // Nor is a number right of a program that went and came again, or of another.
+        history.open(&[output("a", "n")], false);
+        history.open(&[output("a", "n"), output("b", "m"), output("c", "m")], false);
+        (0..9).for_each(|_| add(&mut history, "b", b"{3}\n{4}\n{5}\n"));
+        let unseen = history.since("b", Some(b.next)).expect("all rows");
+        assert_eq!((unseen.skipped, unseen.blocks.len()), (0, 9));
+        assert!(unseen.outputs.is_some() && history.since("c", Some(0)).is_some());
         history.open(&[output("a", "n")], true);
         add(&mut history, "a", b"{2}\n");
         let a = history.since("a", Some(0)).expect("a row");

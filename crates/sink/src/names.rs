@@ -258,6 +258,8 @@ impl Apart {
     fn take(&mut self, from: &Rows) {
         let Apart { columns, rows } = self;
         rows.len = from.len;
+        rows.order.clone_from(&from.order);
+        rows.clock.clone_from(&from.clock);
         rows.arena.truncate(0);
         for (column, to) in columns.iter().zip(&mut rows.columns) {
             let values = &from.columns[column.from];
@@ -365,6 +367,43 @@ mod tests {
              \"packetDeltaCount\":9223372036854775807,\"bytes\":null}"
         );
         assert!(lines[1].contains("\"sourceIPv6Address\":\"::2\"") && lines[1].contains("two"));
+    }
+
+    /// A sink that notes the times of rows, as IPFIX takes its time of export from them.
+    #[derive(Clone, Default)]
+    struct Clocks(std::rc::Rc<std::cell::RefCell<Vec<i64>>>);
+
+    impl Sink for Clocks {
+        fn open(&mut self, _outputs: &[Output]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn rows(&mut self, _output: usize, rows: &Rows) -> io::Result<()> {
+            self.0.borrow_mut().extend(&rows.clock);
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn rows_keep_their_times() {
+        let output = output(None, &[("ip.src", Type::Ip)]);
+        let mut batch = rows(&output, &[vec![Value::Absent], vec![Value::Absent]]);
+        let clocks = Clocks::default();
+        let mut sink = Named::new(Names::Ipfix, Box::new(clocks.clone()));
+        sink.open(std::slice::from_ref(&output)).expect("opens");
+        for clock in [[5, i64::MAX], [i64::MIN, 0]] {
+            batch.clock = clock.to_vec();
+            sink.rows(0, &batch).expect("takes them");
+        }
+        assert_eq!(*clocks.0.borrow(), [5, i64::MAX, i64::MIN, 0]);
     }
 
     #[test]

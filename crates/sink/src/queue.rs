@@ -13,6 +13,9 @@ use weir_engine::rows::{Output, Rows, Sink};
 /// five seconds, does so first, and knows what it has written.
 const PATIENCE: Duration = Duration::from_secs(6);
 
+/// How long it waits before it looks again whether there is room in the queue.
+const STEP: Duration = Duration::from_millis(10);
+
 /// What becomes of rows while the queue is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WhenFull {
@@ -311,18 +314,18 @@ impl Sink for Queue {
         match self.when_full {
             WhenFull::Wait => drop(self.messages.send(Message::Finish)),
             WhenFull::Refuse => {
-                let gone = |queue: &Queue| match queue.messages.try_send(Message::Finish) {
+                let ends_within = |queue: &Queue, time| {
+                    queue.ended.recv_timeout(time) == Err(RecvTimeoutError::Disconnected)
+                };
+                let told = |queue: &Queue| match queue.messages.try_send(Message::Finish) {
                     Ok(()) | Err(TrySendError::Disconnected(_)) => true,
-                    Err(TrySendError::Full(_)) => {
-                        let ended = queue.ended.recv_timeout(PATIENCE);
-                        ended == Err(RecvTimeoutError::Disconnected)
-                    }
+                    Err(TrySendError::Full(_)) => ends_within(queue, STEP),
                 };
-                self.wait(gone)?;
-                let over = |queue: &Queue| {
-                    queue.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected)
-                };
-                self.wait(over)?;
+                // There may be room long before the time is over.
+                self.wait(|queue| {
+                    (0..PATIENCE.as_millis() / STEP.as_millis()).any(|_| told(queue))
+                })?;
+                self.wait(|queue| ends_within(queue, PATIENCE))?;
             }
         }
         self.ended.recv().ok();

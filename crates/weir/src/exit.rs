@@ -1,6 +1,7 @@
 //! How a command ends: the exit status, and the error on standard error.
 
 use crate::term::Term;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -39,9 +40,15 @@ pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(text.into()))
 }
 
-/// Prints an error. A pipe that its reader has closed is no failure.
+/// Prints an error. A reader of standard output that has had enough is no failure.
 pub(crate) fn report(e: &anyhow::Error, term: &Term) -> Status {
-    if e.chain().any(is_closed_pipe) {
+    report_unless(e, term, stdout_is_closed())
+}
+
+/// Prints an error, but that of a closed pipe where that is the one of standard output: others are
+/// failures, such as that of a server which hangs up.
+fn report_unless(e: &anyhow::Error, term: &Term, stdout_is_closed: bool) -> Status {
+    if stdout_is_closed && e.chain().any(is_closed_pipe) {
         return Status::Ok;
     }
     term.error(format_args!("{}", sentence(e)));
@@ -70,6 +77,15 @@ fn is_closed_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
     e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// Whether standard output is a pipe or a socket whose reader has closed it.
+fn stdout_is_closed() -> bool {
+    let stdout = io::stdout();
+    let mut output = [PollFd::new(&stdout, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let gone = PollFlags::ERR | PollFlags::HUP;
+    poll(&mut output, Some(&now)).is_ok() && output[0].revents().intersects(gone)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,8 +103,10 @@ mod tests {
     fn each_kind_of_error_has_its_status() {
         let term = Term::new(ColorWhen::Never);
         let broken: anyhow::Error = io::Error::from(io::ErrorKind::BrokenPipe).into();
-        assert_eq!(report(&broken, &term), Status::Ok);
-        assert_eq!(report(&broken.context("writing rows"), &term), Status::Ok);
+        assert_eq!(report_unless(&broken, &term, true), Status::Ok);
+        // Another pipe than that of the rows.
+        assert_eq!(report_unless(&broken, &term, false), Status::Failed);
+        assert_eq!(report_unless(&broken.context("writing rows"), &term, true), Status::Ok);
         assert_eq!(report(&usage("no"), &term), Status::Usage);
         let failed = Err::<(), _>(io::Error::other("no")).context("x").expect_err("an error");
         assert_eq!(report(&failed, &term), Status::Failed);

@@ -4,9 +4,11 @@ use crate::exit::usage;
 use crate::library::{self, Entry};
 use crate::term::Term;
 use std::cell::RefCell;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
+use weir_lang::limits::TEXT_MAX;
 use weir_lang::{Files, Options, Query};
 use weir_plan::Program;
 
@@ -22,6 +24,21 @@ pub(crate) struct Source {
     pub(crate) program: String,
     /// The text.
     pub(crate) text: String,
+}
+
+/// Reads a text, but not much further than a query may be long: by mistake it may be a capture of
+/// any size.
+fn read_text(from: impl io::Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(TEXT_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        // A letter that was cut, of a text that is too long.
+        Err(e) if e.utf8_error().error_len().is_none() && e.as_bytes().len() > TEXT_MAX => {
+            Ok(String::from_utf8_lossy(e.as_bytes()).into_owned())
+        }
+        Err(e) => Err(io::Error::new(io::ErrorKind::InvalidData, e)),
+    }
 }
 
 impl Source {
@@ -45,10 +62,9 @@ impl Source {
     /// The query in a file, or on standard input (`-`).
     pub(crate) fn read(path: &Path) -> anyhow::Result<Source> {
         let name = path.display().to_string();
-        let text = if name == "-" {
-            io::read_to_string(io::stdin())
-        } else {
-            std::fs::read_to_string(path)
+        let text = match &*name {
+            "-" => read_text(io::stdin().lock()),
+            _ => File::open(path).and_then(read_text),
         };
         match text {
             Ok(text) => Ok(Source { program: program_name(path), name, text }),

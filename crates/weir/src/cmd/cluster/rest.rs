@@ -102,8 +102,13 @@ impl Rest {
                 Ok(mut stream) => {
                     stream.set_read_timeout(Some(PATIENCE))?;
                     stream.set_write_timeout(Some(PATIENCE))?;
-                    stream.write_all(request)?;
-                    stream.take(ANSWER_MAX).read_to_end(answer)?;
+                    // A server may refuse a request before it has read all of it.
+                    let written = stream.write_all(request);
+                    let read = stream.take(ANSWER_MAX).read_to_end(answer);
+                    if answer.is_empty() {
+                        written?;
+                        read?;
+                    }
                     return Ok(());
                 }
                 Err(e) => last = Some(e),

@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use weir_capture::bpf::Filter;
 use weir_capture::lookback::Lookback;
 use weir_capture::outlets::Outlets;
@@ -186,7 +186,7 @@ impl Run<'_> {
 
     /// Writes the page. A reader that takes nothing is not waited for once a signal came.
     fn write_page(&self, place: Place, text: &str) -> std::io::Result<()> {
-        let stops = [Arc::new(AtomicBool::new(false))];
+        let stops = [Arc::clone(&self.stop)];
         match place {
             Place::Stdout => {
                 let mut out = StoppableWriter::stdout(&stops)?;

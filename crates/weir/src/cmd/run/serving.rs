@@ -129,7 +129,10 @@ impl Run<'_> {
             }
             // In this order: who has asked for a change does not see that all is read.
             self.phase.goes_on();
-            program = serves.passes.next();
+            let Some(next) = serves.passes.next() else {
+                return Ok(outcome);
+            };
+            program = Some(next);
             run_ends.source = self.read_through(self.counted(self.captures()?.start()?), None)?;
         }
     }
