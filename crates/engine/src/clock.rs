@@ -34,6 +34,8 @@ pub struct Clock {
     held: [i64; CORROBORATE],
     held_len: usize,
     wild: u64,
+    /// How far a timestamp was behind the largest before it, at most.
+    behind: i64,
 }
 
 impl Clock {
@@ -48,6 +50,7 @@ impl Clock {
             held: [0; CORROBORATE],
             held_len: 0,
             wild: 0,
+            behind: 0,
         }
     }
 
@@ -99,6 +102,7 @@ impl Clock {
     pub fn observe_all(&mut self, min: i64, max: i64) -> bool {
         let plain = self.watermark_after(max).is_some();
         if plain && min <= max {
+            self.behind = self.behind.max(self.max.saturating_sub(min));
             self.max = self.max.max(max);
         }
         plain
@@ -107,6 +111,12 @@ impl Clock {
     /// Packets that were too far ahead to be believed by themselves, and that no other confirmed.
     pub fn wild(&self) -> u64 {
         self.wild
+    }
+
+    /// How far a packet was behind the clock, at most, in nanoseconds: with more lateness than that,
+    /// none would have been late. Of packets that came in one batch, the clock before it counts.
+    pub fn behind_ns(&self) -> u64 {
+        self.behind.max(0).unsigned_abs()
     }
 
     fn start(&mut self, ts: i64) {
@@ -130,6 +140,7 @@ impl Clock {
 
     fn advance(&mut self, ts: i64) {
         if ts <= self.max.saturating_add(self.jump_ns) {
+            self.behind = self.behind.max(self.max.saturating_sub(ts));
             self.max = self.max.max(ts);
             self.wild += self.held_len as u64;
             self.held_len = 0;
@@ -161,6 +172,17 @@ mod tests {
     fn follows_the_largest_timestamp() {
         let clock = after(&[1000, 1001, 1002, 1003, 1050, 1040]);
         assert_eq!((clock.watermark(), clock.wild()), (1040, 0));
+    }
+
+    #[test]
+    fn knows_how_far_times_step_back() {
+        assert_eq!(after(&[1000, 1001, 1050, 1060]).behind_ns(), 0);
+        assert_eq!(after(&[1000, 1001, 1050, 1007, 1060, 1030]).behind_ns(), 43);
+        let mut clock = after(&[1000, 1001]);
+        assert!(clock.observe_all(990, 1050) && clock.observe_all(1049, 1060));
+        assert_eq!(clock.behind_ns(), 11);
+        assert!(clock.observe_all(i64::MIN, 5));
+        assert_eq!(clock.behind_ns(), i64::MAX as u64);
     }
 
     #[test]

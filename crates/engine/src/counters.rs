@@ -36,6 +36,8 @@ pub struct Ledger {
     pub late: u64,
     /// Packets whose timestamp was too far ahead to be believed by itself, and never confirmed.
     pub wild: u64,
+    /// How far times stepped back.
+    pub behind: BehindClock,
     /// Rows whose group found no room, and scan keys evicted for room.
     pub evicted: u64,
     /// Results outside their type (overflow, division by zero), made absent.
@@ -79,6 +81,22 @@ impl PartialEq for Shares {
 }
 
 impl Eq for Shares {}
+
+/// How far a packet was [behind the clock](crate::clock::Clock::behind_ns), at most. Runs that only
+/// cut packets into other batches are equal, so that all of these are.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct BehindClock {
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+impl PartialEq for BehindClock {
+    fn eq(&self, _: &BehindClock) -> bool {
+        true
+    }
+}
+
+impl Eq for BehindClock {}
 
 impl Shares {
     /// Adds packets that a worker processed in one of the ways.
@@ -235,6 +253,7 @@ impl Ledger {
         self.malformed.iter_mut().zip(other.malformed).for_each(|(sum, n)| *sum += n);
         self.late += other.late;
         self.wild += other.wild;
+        self.behind.ns = self.behind.ns.max(other.behind.ns);
         self.evicted += other.evicted;
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;

@@ -149,7 +149,7 @@ impl<'a> Feed<'a> {
         (ledger.received, ledger.filtered) = (account.received, account.filtered);
         (ledger.kernel, ledger.lost) = (account.kernel, account.lost);
         ledger.processed = self.processed;
-        ledger.wild = self.clock.wild();
+        (ledger.wild, ledger.behind.ns) = (self.clock.wild(), self.clock.behind_ns());
     }
 
     /// What the source ended with.

@@ -106,7 +106,7 @@ mod value;
 
 pub use clock::TimeRules;
 
-use crate::counters::{Ledger, Shares};
+use crate::counters::{BehindClock, Ledger, Shares};
 use crate::egress::Frame;
 use crate::flow::StageFlows;
 use crate::functions::Functions;
@@ -229,6 +229,7 @@ fn run_until(
         refused: 0,
         unwritten: 0,
         ends: steps.outgoing.ends,
+        behind: BehindClock::default(),
         shares: Shares::default(),
         flows: StageFlows::default(),
     };

@@ -50,7 +50,7 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
     let trouble = [
         LedgerLine::new("refused", ledger.refused, REFUSED.after(ledger.refused)),
         LedgerLine::new("unwritten", ledger.unwritten, UNWRITTEN.after(ledger.unwritten)),
-        LedgerLine::new("late", ledger.late, LATE),
+        LedgerLine::new("late", ledger.late, late_text(ledger)),
         LedgerLine::new("wild", ledger.wild, wild()),
         LedgerLine::new("evicted", ledger.evicted, EVICTED),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
@@ -119,6 +119,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         cut: _,
         malformed: _,
         wild: _,
+        behind: _,
         undefined: _,
         unfinished: _,
         suppressed: _,
@@ -142,7 +143,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         ("abandoned", *abandoned, ABANDONED.to_owned()),
         ("refused", *refused, REFUSED.after(*refused)),
         ("unwritten", *unwritten, UNWRITTEN.after(*unwritten)),
-        ("late", *late, LATE.to_owned()),
+        ("late", *late, late_text(ledger)),
         ("evicted", *evicted, EVICTED.to_owned()),
         ("unfilled", *unfilled, UNFILLED.after(*unfilled)),
         ("withheld", ends.withheld, WITHHELD.after(ends.withheld)),
@@ -327,7 +328,6 @@ const REFUSED: LossText = LossText {
     text: " that the sink did not take: it was slow (--sink-queue lets more wait), or away",
 };
 const UNWRITTEN: LossText = LossText { noun: " row", text: " that could not be written" };
-const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
 const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
@@ -336,6 +336,30 @@ const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing
 const SUPPRESSED: LossText = LossText { noun: " alert", text: ", by the list of suppressions" };
 const UNFILLED: LossText =
     LossText { noun: " window", text: " without all rows, too many at once for `fill`" };
+
+/// Late rows, with the lateness that would have kept their windows open.
+fn late_text(ledger: &Ledger) -> String {
+    let keeps = match enough_ns(ledger.behind.ns) {
+        Some(enough) => format!("--lateness {enough} would have kept it open: times step back"),
+        None => "--lateness keeps windows open longer".to_owned(),
+    };
+    format!(" after their window had closed; {keeps}")
+}
+
+/// A duration that is as long as this or longer, as one writes it; none where there is nothing to
+/// wait for, or where times that are so far apart are wrong.
+fn enough_ns(ns: u64) -> Option<String> {
+    const MS: u64 = 1_000_000;
+    const UNITS: [(u64, u64, &str); 4] = [
+        (MS, 1_000, "ms"),
+        (1_000 * MS, 120, "s"),
+        (60_000 * MS, 120, "m"),
+        (3_600_000 * MS, 48, "h"),
+    ];
+    let (unit, name) =
+        UNITS.iter().find(|(unit, most, _)| ns.div_ceil(*unit) <= *most).map(|u| (u.0, u.2))?;
+    (ns > 0).then(|| format!("{}{name}", ns.div_ceil(unit)))
+}
 
 /// Wild time stamps: no option helps, since the times are wrong; the packets count like others.
 fn wild() -> String {
@@ -390,6 +414,26 @@ mod tests {
         processed   1
         rows       42
         ");
+    }
+
+    #[test]
+    fn the_lateness_that_would_do_is_named() {
+        let enough = |ns| enough_ns(ns).unwrap_or_default();
+        for (ns, expected) in [
+            (0, ""),
+            (1, "1ms"),
+            (999_999_999, "1000ms"),
+            (1_000_000_001, "2s"),
+            (44_620_000_000, "45s"),
+            (120_000_000_000, "120s"),
+            (120_000_000_001, "3m"),
+            (7_200_000_000_001, "3h"),
+            (48 * 3_600_000_000_000, "48h"),
+            (48 * 3_600_000_000_000 + 1, ""),
+            (u64::MAX, ""),
+        ] {
+            assert_eq!(enough(ns), expected, "{ns}");
+        }
     }
 
     #[test]
