@@ -14,6 +14,9 @@ pub const MEMBERS_MAX: usize = 1 << 18;
 /// Entries of one file that a query names.
 pub const ENTRIES_MAX: usize = 1 << 20;
 
+/// Regular expressions of a query: each may take a MiB, once for each worker.
+pub const PATTERNS_MAX: usize = 64;
+
 /// Bytes of one cell of a table: as many as a text that a function makes may have.
 pub const CELL_MAX: usize = 4096;
 

@@ -2,7 +2,8 @@
 //! told so.
 
 use weir_lang::limits::{
-    CASES_MAX, DIAGNOSTICS_MAX, KEY_VALUE_WORDS_MAX, MEMBERS_MAX, NESTING_MAX, TERMS_MAX, TEXT_MAX,
+    CASES_MAX, DIAGNOSTICS_MAX, KEY_VALUE_WORDS_MAX, MEMBERS_MAX, NESTING_MAX, PATTERNS_MAX,
+    TERMS_MAX, TEXT_MAX,
 };
 use weir_lang::{Code, Options, Query, compile};
 use weir_plan::limits::{
@@ -41,6 +42,25 @@ fn a_match_has_as_many_cases_as_the_docs_say() {
     check("cases of a pair", CASES_MAX, |n| {
         format!("packets | where match (len, caplen) {{ {} }} > 5", pairs(n))
     });
+}
+
+#[test]
+fn a_query_has_as_many_patterns_as_the_docs_say() {
+    // In several steps, since one condition has fewer terms.
+    let steps = |n: usize, one: &dyn Fn(usize) -> String| {
+        let all: Vec<_> = (0..n).map(one).collect();
+        let steps: Vec<_> = all.chunks(30).map(|some| some.join(" or ")).collect();
+        format!("packets | where {}", steps.join(" | where "))
+    };
+    check("patterns", PATTERNS_MAX, |n| steps(n, &|i| format!("matches(dns.qname, \"a{i}$\")")));
+    // That of a let counts where it stands, too.
+    for (uses, told) in [(PATTERNS_MAX - 1, None), (PATTERNS_MAX, Some(Code::TooLarge))] {
+        let odd = "let odd = matches(dns.qname, \"a\")";
+        let text = format!("{odd}\n{}", steps(uses, &|i| format!("odd and len > {i}")));
+        assert_eq!(error(&text), told, "{uses}");
+    }
+    let large = "packets | where matches(dns.qname, \"[\\\\pL]{500}\")";
+    assert_eq!(error(large), Some(Code::BadRegex));
 }
 
 #[test]

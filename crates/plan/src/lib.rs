@@ -23,6 +23,7 @@ pub mod limits;
 pub mod metric;
 pub mod origin;
 pub mod partitions;
+pub mod pattern;
 pub mod physical;
 pub mod place;
 pub mod print;

@@ -5,6 +5,7 @@ use super::set::Ranges;
 use super::{Arith, Class, Compiler, Cond, Convert, Parse, Scope, TextFn, TextTest, Val};
 use crate::anonymize::CryptoPan;
 use weir_plan::functions::Rounding;
+use weir_plan::pattern::{of_bytes, of_text};
 use weir_plan::{Expr, ExprKind, Func, Type, Value, address};
 
 impl Compiler<'_> {
@@ -95,7 +96,7 @@ impl Compiler<'_> {
             Func::StartsWith => test(self, TextTest::StartsWith),
             Func::EndsWith => test(self, TextTest::EndsWith),
             Func::Matches => {
-                let regex = regex::bytes::Regex::new(pattern(args));
+                let regex = of_bytes(pattern(args));
                 let regex = regex.expect("the checker compiled the pattern");
                 Cond::Matches { a: self.value(&args[0], scope), regex }
             }
@@ -149,7 +150,7 @@ impl Compiler<'_> {
             Func::Short => (TextFn::Short, args),
             Func::ToText => (TextFn::Decode, args),
             Func::Extract => {
-                let regex = regex::Regex::new(pattern(args)).expect("the checker compiled it");
+                let regex = of_text(pattern(args)).expect("the checker compiled it");
                 (TextFn::Extract(regex), &args[..1])
             }
             other => unreachable!("{other:?} makes no text"),

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use weir_packet::time::rfc3339;
 use weir_plan::functions::{Part, Rounding};
+use weir_plan::pattern::{of_bytes, of_text};
 use weir_plan::{Func, Type, Value, address};
 
 impl Eval<'_> {
@@ -34,7 +35,7 @@ impl Eval<'_> {
             (Func::StartsWith, [a, b]) => Value::Bool(bytes(a).starts_with(bytes(b))),
             (Func::EndsWith, [a, b]) => Value::Bool(bytes(a).ends_with(bytes(b))),
             (Func::Matches, [Value::Bytes(a), b]) => {
-                let regex = regex::bytes::Regex::new(text(b)).expect("the pattern was checked");
+                let regex = of_bytes(text(b)).expect("the pattern was checked");
                 Value::Bool(regex.is_match(a))
             }
             (Func::Matches, [a, b]) => Value::Bool(self.pattern(text(b)).is_match(text(a))),
@@ -162,7 +163,7 @@ impl Eval<'_> {
     fn pattern(&mut self, pattern: &str) -> &Regex {
         self.patterns
             .entry(pattern.into())
-            .or_insert_with(|| Regex::new(pattern).expect("the pattern was checked"))
+            .or_insert_with(|| of_text(pattern).expect("the pattern was checked"))
     }
 
     /// A float towards zero; one outside 64 bits is undefined.

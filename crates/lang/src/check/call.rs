@@ -4,6 +4,7 @@ use super::Checker;
 use super::words::{a, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::foreign;
+use crate::limits::PATTERNS_MAX;
 use crate::lower;
 use crate::names::Scope;
 use crate::suggest;
@@ -11,6 +12,7 @@ use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Name};
 use weir_packet::fields::FieldType;
 use weir_plan::aggregates::{self, AGGREGATES};
 use weir_plan::functions::{BUILTINS, Builtin, Gives, Role, by_name};
+use weir_plan::pattern;
 use weir_plan::{Expr, ExprKind, Func, Type, UnaryOp, Value};
 
 impl<'t> Checker<'t> {
@@ -226,16 +228,30 @@ impl<'t> Checker<'t> {
     fn regex(&mut self, name: &str, args: &[Expr], tree: &TreeExpr) -> Option<()> {
         let whose = format!("the pattern of `{name}`");
         let value = self.constant_value(&args[1], tree.span, &whose)?;
-        let Value::Str(pattern) = value else { unreachable!("the pattern is a string") };
+        let Value::Str(text) = value else { unreachable!("the pattern is a string") };
+        self.patterns += 1;
+        if self.patterns > PATTERNS_MAX {
+            // The first one over the limit tells.
+            if self.patterns == PATTERNS_MAX + 1 {
+                let message = format!("a query has at most {PATTERNS_MAX} regular expressions");
+                let d = Diagnostic::new(Code::TooLarge, tree.span, message);
+                let d = d.note("those of a `let` count wherever it is used");
+                self.report(d.help("put several into one, as in \"one|two|three\""));
+            }
+            return None;
+        }
         let tried = match args[0].ty {
-            Type::Bytes => regex::bytes::Regex::new(&pattern).map(|_| ()),
-            _ => regex::Regex::new(&pattern).map(|_| ()),
+            Type::Bytes => pattern::of_bytes(&text).map(|_| ()),
+            _ => pattern::of_text(&text).map(|_| ()),
         };
         let fault = match tried {
             Ok(()) => return Some(()),
             Err(regex::Error::Syntax(report)) => {
                 let reason = report.lines().last().unwrap_or("").trim_start_matches("error: ");
                 reason.to_owned()
+            }
+            Err(regex::Error::CompiledTooBig(most)) => {
+                format!("it takes more than {} MiB of memory", most >> 20)
             }
             Err(e) => e.to_string(),
         };

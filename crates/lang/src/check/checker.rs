@@ -29,6 +29,8 @@ pub(super) struct Checker<'t> {
     pub(super) nodes: usize,
     /// Members of the sets visited so far, of the whole query, lets expanded.
     pub(super) members: usize,
+    /// Regular expressions so far.
+    pub(super) patterns: usize,
     /// Nesting of the node being checked.
     pub(super) nesting: usize,
     /// Where the first `anonymize` stands that was checked so far.
@@ -78,6 +80,7 @@ impl<'t> Checker<'t> {
             diagnostics: Vec::new(),
             nodes: 0,
             members: 0,
+            patterns: 0,
             nesting: 0,
             anonymizes: None,
             alias: None,

@@ -4,6 +4,7 @@ use crate::aggregates::{Agg, AggFunc};
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::{Func, Signatures};
 use crate::limits::DEPTH_MAX;
+use crate::pattern::{of_bytes, of_text};
 use crate::stage::Schema;
 use crate::table::{self, Table};
 use crate::types::Type;
@@ -149,8 +150,8 @@ fn pattern(args: &[Expr]) -> bool {
         return false;
     };
     match whole.ty {
-        Type::Bytes => regex::bytes::Regex::new(pattern).is_ok(),
-        _ => regex::Regex::new(pattern).is_ok(),
+        Type::Bytes => of_bytes(pattern).is_ok(),
+        _ => of_text(pattern).is_ok(),
     }
 }
 
