@@ -4,15 +4,16 @@
 //! accept its answer, and how many bytes of questions are in memory. A [`Service`] defines
 //! questions and answers.
 //!
-//! Each client has a thread. Where there are as many clients as allowed, the one that has been
-//! asking for longest makes room, so that a client that connects and sends nothing keeps no other
-//! out. Where all clients are being answered, the next one is refused at once.
+//! Each client has a thread. Where there are as many clients as allowed, one makes room: the first
+//! of those that get what anybody gets ([`Taker::makes_room`]), or else the one that has been
+//! asking for longest. So a client that connects and sends or takes nothing keeps no other out.
+//! Where all clients are being answered, the next one is refused at once.
 
 use crate::connection::{Connection, Listener};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::Shutdown;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,9 @@ pub trait Taker: Write {
 
     /// Whether the client has closed its side of the connection: it wants no more.
     fn has_left(&self) -> bool;
+
+    /// From now on others may have the place of this client: anybody can ask for its answer.
+    fn makes_room(&mut self);
 }
 
 /// Answers clients of `listener`, for ever.
@@ -100,7 +104,10 @@ pub fn serve<L: Listener, S: Service>(listener: &L, service: S, bounds: Bounds) 
             turn_away(&*service, &stream);
             continue;
         };
-        let client = Arc::new(Present { stream: again, stage: AtomicU8::new(Stage::Asks as u8) });
+        let client = Arc::new(Present {
+            stream: Mutex::new(Some(again)),
+            stage: AtomicU8::new(Stage::Asks as u8),
+        });
         let visit = Visit {
             client: Arc::clone(&client),
             service: Arc::clone(&service),
@@ -110,7 +117,11 @@ pub fn serve<L: Listener, S: Service>(listener: &L, service: S, bounds: Bounds) 
         };
         match thread::Builder::new().name("client".to_owned()).spawn(move || visit.run(&stream)) {
             Ok(_) => present.push(client),
-            Err(_) => turn_away(&*service, &client.stream),
+            Err(_) => {
+                if let Some(stream) = client.take_stream() {
+                    turn_away(&*service, &stream);
+                }
+            }
         }
     }
 }
@@ -123,6 +134,8 @@ enum Stage {
     Asks,
     /// It is being answered.
     Answered,
+    /// It takes an answer that anybody gets.
+    MakesRoom,
     /// It has to make room, and its thread says so; or it has its answer.
     Leaves,
     /// Its thread has ended.
@@ -131,7 +144,8 @@ enum Stage {
 
 /// A client, as the thread that accepts clients sees it.
 struct Present<C> {
-    stream: C,
+    /// Until it is gone: a connection is open as long as anybody has it.
+    stream: Mutex<Option<C>>,
     stage: AtomicU8,
 }
 
@@ -140,15 +154,24 @@ impl<C> Present<C> {
         match self.stage.load(Ordering::Acquire) {
             0 => Stage::Asks,
             1 => Stage::Answered,
-            2 => Stage::Leaves,
+            2 => Stage::MakesRoom,
+            3 => Stage::Leaves,
             _ => Stage::Gone,
         }
     }
 
-    /// Moves on from asking, unless somebody else has done that.
-    fn stops_asking(&self, next: Stage) -> bool {
-        let (asks, next) = (Stage::Asks as u8, next as u8);
-        self.stage.compare_exchange(asks, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    /// Moves on from a stage, unless somebody else has done that.
+    fn moves(&self, from: Stage, to: Stage) -> bool {
+        let (from, to) = (from as u8, to as u8);
+        self.stage.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<C>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_stream(&self) -> Option<C> {
+        self.lock().take()
     }
 }
 
@@ -169,9 +192,14 @@ fn make_room<C: Connection>(present: &mut Vec<Arc<Present<C>>>, most: usize) -> 
     if present.len() - leaving < most {
         return Some(());
     }
-    let longest = present.iter().find(|client| client.stops_asking(Stage::Leaves))?;
-    // The thread that reads from it sees the end.
-    longest.stream.end(Shutdown::Read).ok()
+    let first = |stage| present.iter().find(|client| client.moves(stage, Stage::Leaves));
+    let (leaves, how) = match first(Stage::MakesRoom) {
+        Some(client) => (client, Shutdown::Both),
+        // It is told that there is no room.
+        None => (first(Stage::Asks)?, Shutdown::Read),
+    };
+    // Its thread sees the end.
+    leaves.lock().as_ref()?.end(how).ok()
 }
 
 /// Answers a client that there are too many, without waiting for it.
@@ -212,6 +240,8 @@ impl<S: Service, C: Connection> Visit<S, C> {
         self.client.stage.store(Stage::Gone as u8, Ordering::Release);
         self.acceptor.unpark();
         let _ = stream.end(Shutdown::Both);
+        // What it still sends would be kept, and its port, until the next client comes.
+        drop(self.client.take_stream());
     }
 
     fn converse(&self, stream: &C) -> io::Result<()> {
@@ -223,8 +253,8 @@ impl<S: Service, C: Connection> Visit<S, C> {
         // The client is not to blame for the time that the answer takes to make: its own time
         // begins with the first byte.
         let out = Answering { stream, until: None, rate };
-        let mut accept = Accepting { out, time: self.bounds.accept };
-        if !self.client.stops_asking(Stage::Answered) {
+        let mut accept = Accepting { out, time: self.bounds.accept, client: &self.client };
+        if !self.client.moves(Stage::Asks, Stage::Answered) {
             return self.service.refuse(&mut accept);
         }
         let mut out = BufWriter::new(accept);
@@ -309,6 +339,7 @@ impl<C: Connection> Write for Answering<'_, C> {
 struct Accepting<'a, C> {
     out: Answering<'a, C>,
     time: Duration,
+    client: &'a Present<C>,
 }
 
 impl<C: Connection> Write for Accepting<'_, C> {
@@ -335,6 +366,10 @@ impl<C: Connection> Taker for BufWriter<Accepting<'_, C>> {
         let read = self.get_ref().out.stream.read_within(&mut rest, GLANCE);
         // Nothing to read yet is an error, too.
         matches!(read, Ok(0))
+    }
+
+    fn makes_room(&mut self) {
+        self.get_ref().client.moves(Stage::Answered, Stage::MakesRoom);
     }
 }
 
@@ -366,7 +401,6 @@ fn too_slow(e: io::Error) -> io::Error {
 mod tests {
     use super::*;
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     /// Answers a line with `answer` once it is allowed to, and reports when it begins.
@@ -388,8 +422,11 @@ mod tests {
         }
 
         fn answer(&self, asked: io::Result<Vec<u8>>, to: &mut dyn Taker) -> io::Result<()> {
-            if let Err(e) = asked {
+            if let Err(e) = &asked {
                 return to.write_all(format!("{:?}", e.kind()).as_bytes());
+            }
+            if asked.is_ok_and(|line| line.starts_with(b"free")) {
+                to.makes_room();
             }
             self.began.lock().expect("no panic").send(()).expect("the test waits");
             let _ = self.leave.lock().expect("no panic").recv();
@@ -424,7 +461,7 @@ mod tests {
                 answer: answer.to_vec(),
                 refusing: Arc::clone(&refusing),
             };
-            let accept = Duration::from_millis(100);
+            let accept = if ask == LONG { LONG } else { Duration::from_millis(100) };
             let (bytes, bytes_per_second) = (1 << 20, RATE);
             let bounds = Bounds { clients, ask, accept, bytes_per_second, bytes };
             // It ends with the tests.
@@ -463,6 +500,20 @@ mod tests {
         served.leave.send(()).expect("waits");
         served.leave.send(()).expect("waits");
         assert_eq!(two.map(said), ["yes", "yes"]);
+    }
+
+    /// The end of a connection came to nobody until the next client did.
+    #[test]
+    fn who_has_been_answered_is_let_go() {
+        let served = Served::new(2, LONG, b"yes");
+        let mut client = served.ask(b"1\n");
+        served.begins.recv().expect("is answered");
+        served.leave.send(()).expect("waits");
+        assert_eq!(said(client.try_clone().expect("a handle")), "yes");
+        // Nobody has the other end any more, so that nothing can be sent to it.
+        while client.write_all(b"more").is_ok() {
+            thread::yield_now();
+        }
     }
 
     #[test]
@@ -505,6 +556,23 @@ mod tests {
         served.leave.send(()).expect("waits");
         while said(served.ask(b"2")) != "TimedOut" {}
         assert!(said(deaf).len() < 8 << 20);
+    }
+
+    #[test]
+    fn who_gets_what_anybody_gets_makes_room_for_those_who_ask() {
+        let served = Served::new(2, LONG, &[b'x'; 8 << 20]);
+        // Neither reads its answer.
+        let [free, other] = [served.ask(b"free\n"), served.ask(b"1\n")];
+        for _ in 0..2 {
+            served.begins.recv().expect("is answered");
+            served.leave.send(()).expect("waits");
+        }
+        let third = served.ask(b"3\n");
+        served.begins.recv().expect("is answered, too");
+        served.leave.send(()).expect("waits");
+        assert_eq!(said(third).len(), 8 << 20);
+        assert_eq!(said(other).len(), 8 << 20, "it did not have to go");
+        assert!(said(free).len() < 8 << 20);
     }
 
     #[test]

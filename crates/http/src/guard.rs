@@ -158,7 +158,7 @@ impl Guard {
 }
 
 /// Whether what is at a path says something of the run, or changes it.
-fn needs_token(path: &str) -> bool {
+pub(crate) fn needs_token(path: &str) -> bool {
     path != "/health" && !is_of_page(path)
 }
 

@@ -11,13 +11,17 @@ pub(crate) const HEADERS_MAX: usize = 64;
 /// Bytes of the body of a request.
 pub(crate) const BODY_MAX: u64 = 16 << 20;
 
+/// Bytes of a body with a row: what is read of it, as any JSON, takes twenty times that.
+pub(crate) const ROW_BODY_MAX: u64 = 1 << 20;
+
 /// Bytes of all requests in memory.
 pub(crate) const REQUESTS_MAX: u64 = 64 << 20;
 
 /// Clients at a time.
 pub(crate) const CLIENTS_MAX: usize = 128;
 
-/// Requests that are answered in a second.
+/// Requests that are answered in a second, of those for what anybody may see and, besides, of the
+/// others.
 pub(crate) const REQUESTS_PER_SECOND: u32 = 100;
 
 /// How long a client may take to ask, and how long it may take to accept the answer.

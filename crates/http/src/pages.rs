@@ -68,7 +68,9 @@ impl Pages {
             Some(api) if path == "/api/v1/recent" && method == "GET" => {
                 send_kept(&api.rows, request, to)
             }
-            Some(api) if path.starts_with("/api/") => large.write(&api.answer(request), to),
+            Some(api) if path.starts_with("/api/") => {
+                large.write(&api.answer(request).to(&request.head), to)
+            }
             _ => self.page(request).write(to),
         }
     }
@@ -77,8 +79,8 @@ impl Pages {
         let head = &request.head;
         let of_page = self.page.as_ref().and_then(|page| page.answer(request));
         let mut response = of_page.unwrap_or_else(|| self.plain(head));
-        response.head_only = head.method == "HEAD" || response.status == Status::NotModified;
-        response
+        response.head_only = response.status == Status::NotModified;
+        response.to(head)
     }
 
     fn plain(&self, head: &RequestHead) -> Response {
@@ -142,6 +144,8 @@ mod tests {
         fn has_left(&self) -> bool {
             false
         }
+
+        fn makes_room(&mut self) {}
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Requests as bytes (RFC 9112).
 
-use crate::limits::{BODY_MAX, HEAD_MAX, HEADERS_MAX};
+use crate::limits::{BODY_MAX, HEAD_MAX, HEADERS_MAX, ROW_BODY_MAX};
 use crate::response::{Response, Status};
 use std::io::{self, BufRead, Read as _};
 
@@ -57,6 +57,15 @@ impl RequestHead {
         pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
+    /// Bytes that may follow: anybody may ask for the document of a page, and sends nothing.
+    fn body_max(&self) -> u64 {
+        match self.path.as_str() {
+            "/api/v1/packets" => ROW_BODY_MAX,
+            path if path.starts_with("/api/") => BODY_MAX,
+            _ => 0,
+        }
+    }
+
     /// How many bytes follow.
     fn body_len(&self) -> Result<u64, Refused> {
         if self.headers.iter().any(|(name, _)| name == "transfer-encoding") {
@@ -75,9 +84,12 @@ impl RequestHead {
         let len = std::str::from_utf8(value).ok().filter(|_| digits);
         match len.map(str::parse) {
             None => Err(refused(Status::BadRequest, "Content-Length is no number")),
-            Some(Ok(len)) if len <= BODY_MAX => Ok(len),
+            Some(Ok(len)) if len <= self.body_max() => Ok(len),
             Some(_) => {
-                let text = format!("a body has at most {} MiB", BODY_MAX >> 20);
+                let text = match self.body_max() {
+                    0 => "a request for this has no body".to_owned(),
+                    most => format!("a body has at most {} MiB here", most >> 20),
+                };
                 Err(refused(Status::ContentTooLarge, text))
             }
         }
@@ -93,7 +105,10 @@ pub(crate) fn read_request(
     pass: impl FnOnce(&RequestHead) -> Result<(), Refused>,
 ) -> io::Result<Result<HttpRequest, Refused>> {
     let checked = match read_head(from)? {
-        Ok(head) => pass(&head).and_then(|()| head.body_len()).map(|len| (head, len)),
+        Ok(head) => match pass(&head).and_then(|()| head.body_len()) {
+            Ok(len) => Ok((head, len)),
+            Err(refusal) => Err(Box::new(refusal.to(&head))),
+        },
         Err(refusal) => Err(refusal),
     };
     let (head, len) = match checked {
@@ -189,10 +204,11 @@ mod tests {
 
     #[test]
     fn requests_are_read_to_their_end_and_no_further() {
-        let bytes = b"\r\nPOST /a/b?c=/d HTTP/1.1\r\nHost:  x \r\nCONTENT-length: 3\r\n\r\nabcGET";
+        let bytes =
+            b"\r\nPOST /api/b?c=/d HTTP/1.1\r\nHost:  x \r\nCONTENT-length: 3\r\n\r\nabcGET";
         let mut rest = &bytes[..];
         let read = read_request(&mut rest, |_| Ok(())).expect("it is there").expect("a request");
-        assert_eq!((read.head.method.as_str(), read.head.path.as_str()), ("POST", "/a/b"));
+        assert_eq!((read.head.method.as_str(), read.head.path.as_str()), ("POST", "/api/b"));
         assert_eq!((read.head.param("c"), read.head.param("d")), (Some("/d"), None));
         assert_eq!((read.body.as_slice(), rest), (&b"abc"[..], &b"GET"[..]));
         assert_eq!(read.head.once("host"), Ok(Some(&b"x"[..])));
@@ -221,8 +237,15 @@ mod tests {
         let chunked = with("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n");
         assert_eq!(status(&chunked), Status::NotImplemented);
         for long in [BODY_MAX + 1, u64::MAX] {
-            let request = with(&format!("Content-Length: {long}\r\n"));
-            assert_eq!(status(&request), Status::ContentTooLarge, "{long}");
+            let request = format!("POST /api/ HTTP/1.1\r\nContent-Length: {long}\r\n\r\n");
+            assert_eq!(status(request.as_bytes()), Status::ContentTooLarge, "{long}");
+        }
+        // What anybody may ask for takes no body, and rows are short.
+        for (path, most) in
+            [("/", 0), ("/health", 0), ("/assets/x", 0), ("/api/v1/packets", ROW_BODY_MAX)]
+        {
+            let request = format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n\r\n", most + 1);
+            assert_eq!(status(request.as_bytes()), Status::ContentTooLarge, "{path}");
         }
         let huge = with("Content-Length: 99999999999999999999\r\n");
         assert_eq!(status(&huge), Status::ContentTooLarge);
@@ -237,7 +260,7 @@ mod tests {
 
     #[test]
     fn damaged_requests_are_refused_or_read_as_others() {
-        let bytes = b"POST /a?b HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 2\r\n\r\nabGET";
+        let bytes = b"POST /api/a?b HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 2\r\n\r\nabGET";
         for at in 0..bytes.len() {
             fuzz_http(&bytes[..at]);
             for flip in [1, 4, 0x20, 0x80] {

@@ -1,5 +1,6 @@
 //! Answers.
 
+use crate::request::RequestHead;
 use std::io::{self, Write};
 
 /// An answer that is in memory.
@@ -106,6 +107,12 @@ impl Response {
             body.push('\n');
         }
         Response::typed(status, "text/plain; charset=utf-8", body.into_bytes())
+    }
+
+    /// The same, as the answer to this request: without its body, where that is left out.
+    pub(crate) fn to(mut self, head: &RequestHead) -> Response {
+        self.head_only |= head.method == "HEAD";
+        self
     }
 
     /// Writes it.

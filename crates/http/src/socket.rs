@@ -1,6 +1,6 @@
 //! The socket that clients connect to.
 
-use crate::guard::Guard;
+use crate::guard::{Guard, needs_token};
 use crate::limits::{
     CLIENT_PATIENCE, CLIENT_RATE, CLIENTS_MAX, NICE, REQUESTS_MAX, REQUESTS_PER_SECOND,
 };
@@ -87,7 +87,7 @@ impl HttpSocket {
             bytes: REQUESTS_MAX,
         };
         let answers =
-            HttpService { guard, pages, rate: Mutex::default(), large: LargeAnswers::default() };
+            HttpService { guard, pages, rates: Mutex::default(), large: LargeAnswers::default() };
         thread::Builder::new().name("http".to_owned()).spawn(move || {
             let_packets_go_first();
             serve(&listener, answers, bounds);
@@ -107,8 +107,15 @@ fn let_packets_go_first() {
 struct HttpService {
     guard: Guard,
     pages: Pages,
-    rate: Mutex<Rate>,
+    rates: Mutex<Rates>,
     large: LargeAnswers,
+}
+
+/// Those of requests for what anybody may see, and of the others, which the first can't use up.
+#[derive(Default)]
+struct Rates {
+    open: Rate,
+    guarded: Rate,
 }
 
 /// Limits the requests of a second.
@@ -134,8 +141,10 @@ impl Rate {
 
 impl HttpService {
     #[expect(clippy::disallowed_methods, reason = "a limit per second")]
-    fn has_room(&self) -> bool {
-        self.rate.lock().unwrap_or_else(PoisonError::into_inner).allows(Instant::now())
+    fn has_room(&self, is_guarded: bool) -> bool {
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let rate = if is_guarded { &mut rates.guarded } else { &mut rates.open };
+        rate.allows(Instant::now())
     }
 }
 
@@ -151,10 +160,14 @@ impl Service for HttpService {
         asked: io::Result<Result<HttpRequest, Refused>>,
         to: &mut dyn Taker,
     ) -> io::Result<()> {
+        let is_guarded = matches!(&asked, Ok(Ok(request)) if needs_token(&request.head.path));
+        if !is_guarded {
+            to.makes_room();
+        }
         let response = match asked {
-            Ok(Ok(_)) if !self.has_room() => {
+            Ok(Ok(request)) if !self.has_room(is_guarded) => {
                 let text = format!("more than {REQUESTS_PER_SECOND} requests in a second");
-                Response::text(Status::TooManyRequests, text)
+                Response::text(Status::TooManyRequests, text).to(&request.head)
             }
             Ok(Ok(request)) => return self.pages.answer(&request, &self.large, to),
             Ok(Err(refusal)) => *refusal,

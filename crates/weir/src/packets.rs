@@ -204,8 +204,14 @@ fn of_row(
         };
         return Err(NoPackets::Unknown(reason));
     };
+    let columns = &outputs[at].schema.columns;
+    let is_known = |name: &str| name == "_pipeline" || columns.iter().any(|c| c.name == name);
+    if let Some(other) = row.keys().find(|name| !is_known(name)) {
+        let reason = format!("the row: {name} has no column {other} there");
+        return Err(NoPackets::Wrong(reason, String::new()));
+    }
     let mut values = Vec::new();
-    for column in &outputs[at].schema.columns {
+    for column in columns {
         let value = row.get(&column.name).map(|cell| values::value(cell, &column.ty));
         let known = value.transpose().map_err(|()| {
             let reason = format!("the row: {} is no {}", column.name, column.ty);

@@ -68,16 +68,18 @@ pub(crate) fn another_run_may_read_in_another_way(cluster: &Cluster) {
     {
         let a = read(&format!("a{number}"), "a", capture, lateness, ANY);
         let b = read(&format!("b{number}"), "b", capture, lateness, &but);
-        cluster.produce(topic, &[&a, &b]);
+        // Both begin before one of them ends, after which nothing waits for it.
+        cluster.produce(topic, &["--to", "1", &a, &b]);
+        cluster.produce(topic, &["--from", "1", &a, &b]);
         expected += &printed(&["run", "-q", "-e", QUERY, "-r", &fixture(capture), "-o", "json"]);
         let found = cluster.consume("ways-rows", expected.lines().count());
-        assert_eq!(sorted(&found), sorted(&expected), "{capture}");
+        assert!(sorted(&found) == sorted(&expected), "{capture}: {} rows", found.lines().count());
         cluster.flink(&["kill", "1"]);
         cluster.flink(&["up"]);
     }
     let a = read("a", "a", "syn_flood.pcap", "1s", ANY);
     let b = read("b", "b", "syn_flood.pcap", "2s", &but);
-    // The first goes on.
+    // The one goes on while the other begins.
     cluster.produce(topic, &["--to", "3", &a]);
     cluster.produce(topic, &[&b]);
     let events = cluster.consume("ways-rows-events", 1);

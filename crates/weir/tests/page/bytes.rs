@@ -550,7 +550,9 @@ fn wrong_questions_for_packets_are_refused() {
         (json!({ "program": "page-flows", "output": "none", "row": row }), 404),
         (json!({ "program": "page-flows", "row": row }), 404),
         (json!({ "program": "page-flows", "output": "page-flows", "row": { "src": 1 } }), 422),
+        (json!({ "program": "page-flows", "output": "page-flows", "row": { "srx": 1 } }), 422),
         (json!({ "program": "page-flows", "row": row, "where": "tcp" }), 400),
+        (json!({ "where": "x".repeat(1 << 20) }), 413),
         (json!([]), 400),
         (json!({ "where": "x".repeat(100_000) }), 422),
     ] {
