@@ -283,6 +283,9 @@ impl<'t> Checker<'t> {
         let field = fields::by_name(word).is_some();
         self.report(match (near, field) {
             (Some(help), _) => d.help(help),
+            (None, true) if source.span.start == 0 => {
+                d.help(format!("write `packets | where {word}`"))
+            }
             (None, true) => {
                 d.help("to go on with the line above, put an operator such as `and` before it")
             }
