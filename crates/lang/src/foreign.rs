@@ -74,14 +74,14 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["delta", "lag", "prev", "previous", "lead", "deriv", "derivative"],
      "a `scan` keeps what came before: `scan last = ts, gap = 0s by flow => (ts, ts - last)`"),
     (&["geoip", "country", "geo", "country_code"],
-     "a table of GeoLite2 tells: `lookup(\"GeoLite2-Country.mmdb\", ip.src, \"country.iso_code\")`"),
+     "a table tells: `lookup(\"GeoLite2-Country.mmdb\", ip.src, \"country.iso_code\")`"),
     (&["asn", "as_number"],
      "a table tells: `lookup(\"GeoLite2-ASN.mmdb\", ip.src, \"autonomous_system_number\")`"),
     (&["p90"], "write `percentile(x, 90)`"),
     (&["p95"], "write `percentile(x, 95)`"),
     (&["p99"], "write `percentile(x, 99)`"),
     (&["list", "collect", "values", "make_list", "make_set", "array_agg", "group_concat"],
-     "a group has no list: `frequent(x, 10)` shows its most frequent values, `by …, x` a row of each"),
+     "`frequent(x, 10)` shows the most frequent values of a group, `by …, x` a row of each"),
 ];
 
 /// Values of fields by the names that other tools have for them. Words are compared without case,
@@ -122,10 +122,11 @@ const FLAGS: &[(&str, &str)] = &[
 const STAGES: &[(&[&str], &str)] = &[
     (&["count", "sum", "avg", "min", "max", "rate", "percentile"],
      "aggregates stand in a `summarize`: `| summarize n = count() by ip.src`"),
-    (&["sort", "order", "order_by", "sortby"], "`| top 20 by x` sorts; `asc` puts the smallest first"),
+    (&["sort", "order", "order_by", "sortby"],
+     "`| top 20 by x` sorts; `asc` puts the smallest first"),
     (&["tail", "last"], "the last by time are `| top 3 by ts`"),
     (&["save", "write", "dump"],
-     "`weir run -o csv` chooses the format of rows; packets go to a file by `| forward \"x.pcap\"`"),
+     "`-o csv` chooses the format of rows; packets go to a file by `| forward \"x.pcap\"`"),
     (&["from"], "a pipeline starts with `packets`"),
     (&["group", "group_by", "groupby"], "write `| summarize n = count() by ip.src`"),
 ];
