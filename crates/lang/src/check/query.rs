@@ -318,7 +318,7 @@ impl<'t> Checker<'t> {
         let end = self.text.trim_end().len();
         if program.pipelines.is_empty() {
             let d =
-                Diagnostic::new(Code::NoPipeline, Span::new(end, end), "the query asks nothing");
+                Diagnostic::new(Code::NoPipeline, Span::new(end, end), "the query has no pipeline");
             self.report(
                 d.help("write a pipeline, such as `packets | summarize count() by ip.src`"),
             );

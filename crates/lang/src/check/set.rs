@@ -162,7 +162,7 @@ impl<'t> Checker<'t> {
         };
         let d = Diagnostic::new(Code::BadParam, name.span, cause);
         self.report(
-            d.label(format!("wants {}", a_set(ty)))
+            d.label(format!("takes {}", a_set(ty)))
                 .help(format!("give it {example}, or `{{}}` for none")),
         );
     }
