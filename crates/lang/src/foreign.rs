@@ -84,10 +84,13 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
      "`frequent(x, 10)` shows the most frequent values of a group, `by …, x` a row of each"),
 ];
 
+/// Names of other tools, and what each is here.
+type Names = &'static [(&'static str, &'static str)];
+
 /// Values of fields by the names that other tools have for them. Words are compared without case,
 /// blanks and signs between them.
 #[rustfmt::skip]
-const VALUES: &[(&[&str], &[(&str, &str)])] = &[
+const VALUES: &[(&[&str], Names)] = &[
     (&["dns.rcode"], &[
         ("noerror", "0"), ("formerr", "1"), ("servfail", "2"), ("nxdomain", "3"), ("notimp", "4"),
         ("refused", "5"),
@@ -169,7 +172,7 @@ pub(crate) fn value(field: &str, word: &str) -> Option<String> {
 /// What to write for a word in capitals that is a value of some field, such as `NXDOMAIN`.
 pub(crate) fn value_by_name(word: &str) -> Option<String> {
     let loud = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
-    let field = |(fields, _): &(&'static [&str], _)| value(fields[0], word);
+    let field = |(fields, _): &(&[&str], Names)| value(fields[0], word);
     if loud { VALUES.iter().find_map(field) } else { None }
 }
 

@@ -376,6 +376,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::MixedSources, "packets | where tcp\nflows | limit 5"),
     (Code::BadSet, "packets | where dport in {22, 80-90}"),
     (Code::BadSet, "packets | where dport in 1-1024"),
+    (Code::BadSet, "packets | where dport in {90-80}"),
     (Code::BadSet, "packets | where ip.src in {192.0.2.1-192.0.2.9}"),
     (Code::BadSet, "packets | where ip.src in 192.0.2.1-192.0.2.9"),
     (Code::BadSet, "packets | where ip.src in {192.0.2.0/25-192.0.2.128/25}"),

@@ -111,41 +111,54 @@ impl<'t> Checker<'t> {
 
     /// Refuses a range written with a hyphen: the difference of two values, as a member of a set.
     pub(super) fn not_a_difference(&mut self, e: &TreeExpr) -> Option<()> {
-        let Some((first, last)) = difference(e) else { return Some(()) };
+        let Some(difference) = Difference::of(e) else { return Some(()) };
         let shown = say(self.text, e.span);
         let message = format!("{shown} is a subtraction, not a range");
         let d = Diagnostic::new(Code::BadSet, e.span, message);
-        self.report(d.help(match (first, last) {
-            ((Value::Net(..), _), _) | (_, (Value::Net(..), _)) => {
-                "a range goes from address to address: `192.0.2.1..192.0.2.9`".to_owned()
-            }
-            ((_, first), (_, last)) => format!("a range is written `{first}..{last}`"),
+        self.report(d.help(match difference.has_net {
+            true => "a range goes from address to address: `192.0.2.1..192.0.2.9`".to_owned(),
+            false => format!("a range is written `{}`", difference.range()),
         }));
         None
     }
 }
 
-/// The two plain values of which an expression is the difference, and how they are written.
-#[allow(clippy::type_complexity, reason = "two values beside their texts")]
-fn difference(e: &TreeExpr) -> Option<((&Value, &str), (&Value, &str))> {
-    let Tree::Chain { first, rest } = &e.node else { return None };
-    let [(op, last)] = &rest[..] else { return None };
-    let (Tree::Literal { value: a, text: x }, Tree::Literal { value: b, text: y }) =
-        (&first.node, &last.node)
-    else {
-        return None;
-    };
-    let address = |v: &Value| matches!(v, Value::Ip(_) | Value::Net(..));
-    let ints = matches!((a, b), (Value::Int(_), Value::Int(_)));
-    let meant = ints || address(a) && address(b);
-    (op.node == BinaryOp::Sub && meant).then_some(((a, x), (b, y)))
+/// The difference of two ints or addresses that stand there, which was to be a range.
+struct Difference<'e> {
+    /// The smaller and the larger one, as written.
+    ends: (&'e str, &'e str),
+    /// Whether one of them is a network.
+    has_net: bool,
+}
+
+impl<'e> Difference<'e> {
+    /// What `e` is, if it is such a difference.
+    fn of(e: &'e TreeExpr) -> Option<Difference<'e>> {
+        let Tree::Chain { first, rest } = &e.node else { return None };
+        let [(op, last)] = &rest[..] else { return None };
+        let Tree::Literal { value: a, text: first } = &first.node else { return None };
+        let Tree::Literal { value: b, text: last } = &last.node else { return None };
+        let address = |v: &Value| matches!(v, Value::Ip(_) | Value::Net(..));
+        let ints = matches!((a, b), (Value::Int(_), Value::Int(_)));
+        if op.node != BinaryOp::Sub || !(ints || address(a) && address(b)) {
+            return None;
+        }
+        let net = |v: &Value| matches!(v, Value::Net(..));
+        let ends = if a > b { (&**last, &**first) } else { (&**first, &**last) };
+        Some(Difference { ends, has_net: net(a) || net(b) })
+    }
+
+    /// The range that was meant.
+    fn range(&self) -> String {
+        format!("{}..{}", self.ends.0, self.ends.1)
+    }
 }
 
 /// What to write instead of a range with a hyphen on the right of a comparison.
 fn range_help(text: &str, e: &TreeExpr) -> Option<String> {
-    let ((_, first), (_, last)) = difference(e)?;
+    let range = Difference::of(e)?.range();
     let shown = say(text, e.span);
-    Some(format!("{shown} is a subtraction; a range is asked for by `in {first}..{last}`"))
+    Some(format!("{shown} is a subtraction; a range is asked for by `in {range}`"))
 }
 
 /// Whether an expression is made of numbers that stand there.
