@@ -95,23 +95,23 @@ impl Decoder {
 /// What a file that is no capture is instead, and what to do about it where we know.
 fn describe(head: &[u8]) -> &'static str {
     match head {
-        [] => "is empty, not a capture",
+        [] => "the file is empty",
         [b'B', b'Z', b'h', ..] => {
-            "is compressed with bzip2; decompress it first: bzip2 -dc FILE | weir … -r -"
+            "the file is compressed with bzip2; decompress it first: bzip2 -dc FILE | weir … -r -"
         }
         [0xfd, b'7', b'z', b'X', b'Z', ..] => {
-            "is compressed with xz; decompress it first: xz -dc FILE | weir … -r -"
+            "the file is compressed with xz; decompress it first: xz -dc FILE | weir … -r -"
         }
         [0x04, 0x22, 0x4d, 0x18, ..] => {
-            "is compressed with lz4; decompress it first: lz4 -dc FILE | weir … -r -"
+            "the file is compressed with lz4; decompress it first: lz4 -dc FILE | weir … -r -"
         }
         [b's', b'n', b'o', b'o', b'p', 0, 0, 0, ..] => {
-            "is a snoop capture; convert it first: editcap FILE new.pcapng"
+            "the file is a snoop capture; convert it first: editcap FILE new.pcapng"
         }
         [b'G', b'M', b'B', b'U', ..] | [b'R', b'T', b'S', b'S', ..] => {
-            "is a Network Monitor capture; convert it first: editcap FILE new.pcapng"
+            "the file is a Network Monitor capture; convert it first: editcap FILE new.pcapng"
         }
-        _ => "is not a capture: it begins as neither pcap nor pcapng",
+        _ => "the file is not a capture: it begins as neither pcap nor pcapng",
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
             assert!(matches!(error, SourceError::Format { .. }));
             assert!(error.to_string().contains(expected), "{error}");
         };
-        check(b"", "x: is empty");
+        check(b"", "x: the file is empty");
         check(b"BZh91AY", "bzip2");
         check(b"\xfd7zXZ\0", "xz -dc");
         check(b"snoop\0\0\0", "editcap");

@@ -28,7 +28,7 @@ pub(crate) fn opened(name: &str) -> Result<File, SourceError> {
     let io_error = |source| SourceError::Io { name: name.to_owned(), source };
     let file = File::open(name).map_err(io_error)?;
     if file.metadata().map_err(io_error)?.is_dir() {
-        let reason = "is a directory, not a capture file".to_owned();
+        let reason = "it is a directory, not a capture file".to_owned();
         return Err(SourceError::Format { name: name.to_owned(), reason });
     }
     Ok(file)

@@ -393,7 +393,7 @@ mod tests {
         let any = |name: &str| opened_on(ANY, name, false, eth);
         assert!(any("lo").starts_with("lo: packets are captured on this interface"));
         assert_eq!(any("udp://127.0.0.1:9"), "opens");
-        let other = "vxlan://127.0.0.1?vni=1: takes no frames of link type RAW, which those of lo";
+        let other = "vxlan://127.0.0.1?vni=1 takes no frames of link type RAW, which those of lo";
         check("vxlan://127.0.0.1?vni=1", false, raw, other);
         check("host:", false, eth, "host:: only the kernel gives packets to the host");
     }

@@ -485,17 +485,17 @@ mod tests {
         send(&mut out, 50).expect("takes frames");
         let both = |name: &str| [Outlet::Pass, Outlet::Named(path(name))];
         let error = out.open(&both("x.pcap1")).expect_err("it is written").to_string();
-        assert_eq!(error, format!("{0}: is the same file as {0}", path("x.pcap1")));
+        assert_eq!(error, format!("{0} is the same file as {0}", path("x.pcap1")));
         // The first is not written any more, and stays; what comes next may not go over what others
         // write.
         let before = std::fs::read(path("x.pcap")).expect("is there");
         let error = out.open(&both("x.pcap")).expect_err("it is a part").to_string();
         let reason = "is a file that this run wrote for";
-        assert_eq!(error, format!("{0}: {reason} {0}, and would be overwritten", path("x.pcap")));
+        assert_eq!(error, format!("{0} {reason} {0}, and would be overwritten", path("x.pcap")));
         assert_eq!(std::fs::read(path("x.pcap")).expect("is there"), before);
         out.open(&both("x.pcap2")).expect("is free");
         let error = send(&mut out, 60).expect_err("it is another's").to_string();
-        assert_eq!(error, format!("{}: is read or written otherwise by this run", path("x.pcap2")));
+        assert_eq!(error, format!("{} is read or written otherwise by this run", path("x.pcap2")));
     }
 
     #[test]
@@ -510,9 +510,9 @@ mod tests {
             error.to_string().replace(&format!("{}/", folder.path().display()), "")
         };
         let reading = "is a capture being read, and would be overwritten";
-        assert_eq!(told(&["old.pcap", "in.pcap"]), format!("in.pcap: {reading}"));
-        assert_eq!(told(&["other.pcap"]), format!("other.pcap: {reading}"));
-        assert_eq!(told(&["a.pcap", "./a.pcap"]), "./a.pcap: is the same file as a.pcap");
+        assert_eq!(told(&["old.pcap", "in.pcap"]), format!("in.pcap {reading}"));
+        assert_eq!(told(&["other.pcap"]), format!("other.pcap {reading}"));
+        assert_eq!(told(&["a.pcap", "./a.pcap"]), "./a.pcap is the same file as a.pcap");
         let packed = "a.pcap.gz: captures are not written compressed; name it a.pcap";
         assert_eq!(told(&["a.pcap.gz"]), packed);
         assert!(told(&["no/such/folder.pcap"]).starts_with("no/such/folder.pcap: "));

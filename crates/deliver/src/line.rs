@@ -154,7 +154,7 @@ impl Url {
         let schemes = || SCHEMES.map(|(name, _)| format!("{name}://")).join(", ");
         let Some((scheme, rest)) = text.split_once("://") else {
             return fault(format!(
-                "`{}` is no address; one begins with {}",
+                "`{}` is not an address of a receiver; write one that begins with {}",
                 shown(text),
                 schemes()
             ));
@@ -445,7 +445,7 @@ fn check_address(address: &str) -> Result<(), LineError> {
     });
     match sides {
         Some(_) => Ok(()),
-        None => fault(format!("`{}` is no address of mail", shown(address))),
+        None => fault(format!("`{}` is not a mail address", shown(address))),
     }
 }
 
@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn wrong_addresses_are_refused() {
         refused("", "no address");
-        refused("10.0.0.1:514", "one begins with syslog://");
+        refused("10.0.0.1:514", "one that begins with syslog://");
         refused("ftp://x", "`ftp://` is unknown");
         refused("syslog://", "a host is missing");
         refused("syslog://h:0", "is no port");

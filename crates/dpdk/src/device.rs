@@ -206,7 +206,7 @@ mod tests {
         let refused = |text: &str| Device::new(text).expect_err("refused").to_string();
         assert_eq!(
             refused("lo"),
-            "lo: is an interface of the kernel; DPDK takes it by a virtual device: -i \
+            "lo: it is an interface of the kernel; DPDK takes it by a virtual device: -i \
              net_af_packet0,iface=lo"
         );
         for text in ["", "eth99", "3b:00.8", "3b:0.1", "1:2:3:4.0", "../lo", "net_null0, x"] {
@@ -215,7 +215,7 @@ mod tests {
         }
         let twice = ["net_null0,size=60", "net_null0"].map(str::to_owned);
         let said = Device::all(&twice).expect_err("refused").to_string();
-        assert!(said.starts_with("net_null0: is named twice; "), "{said}");
+        assert!(said.starts_with("net_null0: it is named twice; "), "{said}");
         let many: Vec<String> = (0..=DEVICES_MAX).map(|i| format!("net_null{i}")).collect();
         assert!(Device::all(&many).is_err() && Device::all(&many[1..]).is_ok());
     }
@@ -243,8 +243,8 @@ mod tests {
             (vec!["net_null0,size=9".to_owned()], vec!["net_null0".to_owned()])
         );
         for (texts, why) in [
-            (&["net_af_packet0,iface=v1"][..], "net_af_packet0: is named twice, and its driver"),
-            (&["net_null0,size=9", "net_null0,size=8"], "net_null0: is named twice, and its"),
+            (&["net_af_packet0,iface=v1"][..], "net_af_packet0: it is named twice, and its driver"),
+            (&["net_null0,size=9", "net_null0,size=8"], "net_null0: it is named twice, and its"),
             (
                 &["net_af_packet1,iface=v0"],
                 "net_af_packet1: packets are captured on this interface",
@@ -295,14 +295,14 @@ mod tests {
         assert_eq!(
             card("0000:01:00.2", "0x020000\n", Some("ixgbe")).as_deref(),
             Some(
-                "belongs to the kernel's driver ixgbe; to take it away from the kernel: sudo \
+                "it belongs to the kernel's driver ixgbe; to take it away from the kernel: sudo \
                  dpdk-devbind.py --bind=vfio-pci 0000:01:00.2"
             )
         );
         let none = card("0000:01:00.3", "0x020000\n", None).expect("refused");
-        assert!(none.starts_with("belongs to no driver; "), "{none}");
+        assert!(none.starts_with("it belongs to no driver; "), "{none}");
         let disk = card("0000:01:00.4", "0x010802\n", Some("nvme"));
-        assert_eq!(disk.as_deref(), Some("is no network device (its class is 0x010802)"));
+        assert_eq!(disk.as_deref(), Some("it is no network device (its class is 0x010802)"));
         let missing = refusal("0000:99:00.0", folder.path()).expect("refused").to_string();
         assert!(missing.starts_with("there is no PCI device of this address; "), "{missing}");
     }

@@ -235,43 +235,44 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NameError::NoDevice => f.write_str(
-                "is no device of DPDK: name a card by its PCI address (0000:3b:00.0) or a virtual \
-                 device by its driver and a number (net_af_packet0,iface=eth1)",
+                "it is no device of DPDK: name a card by its PCI address (0000:3b:00.0) or a \
+                 virtual device by its driver and a number (net_af_packet0,iface=eth1)",
             ),
             NameError::KernelInterface { interface, card: Some(address) } => write!(
                 f,
-                "is an interface of the kernel; DPDK takes its card, {address}, away from the \
+                "it is an interface of the kernel; DPDK takes its card, {address}, away from the \
                  kernel: -i {address} (docs/dpdk.md says how), or shares it slowly: \
                  -i net_af_packet0,iface={interface}"
             ),
             NameError::KernelInterface { interface, card: None } => write!(
                 f,
-                "is an interface of the kernel; DPDK takes it by a virtual device: \
+                "it is an interface of the kernel; DPDK takes it by a virtual device: \
                  -i net_af_packet0,iface={interface}"
             ),
             NameError::TooMany(n) => {
                 write!(f, "{n} devices are more than the {DEVICES_MAX} there may be")
             }
             NameError::Twice => f.write_str(
-                "is named twice; several virtual devices have different numbers: net_null0, \
+                "it is named twice; several virtual devices have different numbers: net_null0, \
                  net_null1",
             ),
             NameError::TwoArguments => f.write_str(
-                "is named twice, and its driver told different things: name it without them where \
-                 packets are sent by it",
+                "it is named twice, and its driver told different things: name it without them \
+                 where packets are sent by it",
             ),
             NameError::OtherArguments { name, open } => write!(
                 f,
-                "is open as {open}, and its driver can't be told other things now: name it {name}"
+                "it is open as {open}, and its driver can't be told other things now: name it \
+                 {name}"
             ),
             NameError::Captured(by) => write!(
                 f,
                 "packets are captured on this interface by {by}, and would come back; to send by \
                  it, name {by}"
             ),
-            NameError::SeveralPorts => {
-                f.write_str("has several ports, and can't be sent by: which of them would it be?")
-            }
+            NameError::SeveralPorts => f.write_str(
+                "it has several ports, and can't be sent by: which of them would it be?",
+            ),
         }
     }
 }
@@ -284,16 +285,16 @@ impl fmt::Display for DriverError {
                  those that there are",
             ),
             DriverError::NoNetworkCard(class) => {
-                write!(f, "is no network device (its class is {class})")
+                write!(f, "it is no network device (its class is {class})")
             }
             DriverError::OfKernel { address, driver: Some(driver) } => write!(
                 f,
-                "belongs to the kernel's driver {driver}; to take it away from the kernel: sudo \
+                "it belongs to the kernel's driver {driver}; to take it away from the kernel: sudo \
                  dpdk-devbind.py --bind=vfio-pci {address}"
             ),
             DriverError::OfKernel { address, driver: None } => write!(
                 f,
-                "belongs to no driver; to hand it to programs: sudo dpdk-devbind.py \
+                "it belongs to no driver; to hand it to programs: sudo dpdk-devbind.py \
                  --bind=vfio-pci {address}"
             ),
             DriverError::NotTaken(said) => write!(

@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(one.send(&[&[0; 60][..]; 3]), 2);
         assert_eq!(other.len_max(), 2);
         let refused = senders.open("3b:00.1,x=2").err().expect("not so").to_string();
-        let why = "is open as 0000:3b:00.1,x=1, and its driver can't be told other things now: \
+        let why = "it is open as 0000:3b:00.1,x=1, and its driver can't be told other things now: \
                    name it 0000:3b:00.1";
         assert_eq!(refused, why);
         let refused = senders.open("net_null0").err().expect("is not there").to_string();

@@ -23,6 +23,7 @@ mod hello;
 mod join;
 mod metric;
 mod name;
+mod never;
 mod param;
 mod query;
 mod reshape;

@@ -268,15 +268,22 @@ codes! {
     ReplacedField,
     /// A query that reads packets and flow records.
     MixedSources,
+    /// A comparison whose answer is always the same, such as a port above 65535.
+    OneAnswer,
+    /// A constant in another unit than the place takes, such as 0.95 of a percent.
+    OddConstant,
 }
 
 impl Code {
     /// How bad this kind is.
     pub fn severity(self) -> Severity {
         match self {
-            Code::Unused | Code::UnreachableArm | Code::AlwaysPresent | Code::AlwaysAbsent => {
-                Severity::Warning
-            }
+            Code::Unused
+            | Code::UnreachableArm
+            | Code::AlwaysPresent
+            | Code::AlwaysAbsent
+            | Code::OneAnswer
+            | Code::OddConstant => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -306,7 +313,7 @@ mod tests {
         assert_eq!(numbered[9], "W010 ForeignWord");
         assert_eq!(numbered[26], "W027 TypeMismatch");
         assert_eq!(numbered[45], "W046 TooLarge");
-        assert_eq!(numbered.last().unwrap(), "W057 MixedSources");
+        assert_eq!(numbered.last().unwrap(), "W059 OddConstant");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Names of other tools that no single name of ours replaces: those that stand for two fields at
-//! once, protocols without fields, functions that are still to come. The names that do
-//! have one of ours are in [`crate::suggest`]; either wins over the nearest spelling.
+//! once, protocols without fields, functions that other stages do the work of, and values that are
+//! numbers here. The names that do have one of ours are in [`crate::suggest`]; either wins over the
+//! nearest spelling.
 
 /// What to write for a name that means more than one field.
 #[rustfmt::skip]
@@ -18,6 +19,10 @@ const FIELDS: &[(&[&str], &str)] = &[
      "a connection is the key `conn`, one direction of it `flow`"),
     (&["mdns"], "it is DNS on a port of its own: `dns and dport == 5353`"),
     (&["llmnr"], "it is DNS on a port of its own: `dns and (sport == 5355 or dport == 5355)`"),
+    (&["retransmission", "retransmissions", "retransmit", "tcp.retransmission"],
+     "`| analyze tcp` makes the column `tcp.analysis.retransmission`"),
+    (&["app", "application", "service", "app_proto"],
+     "each protocol is a field: `dns`, `tls`, `http`, `quic`, `dhcp`, `ntp`"),
     (&["now", "today"], "time comes from the packets: `ts` is when one was captured"),
 ];
 
@@ -61,14 +66,78 @@ pub(crate) enum WithoutFields {
     Tunnel(&'static str),
 }
 
-/// Functions and aggregates that are still to come, and what does for them until then.
+/// Functions and aggregates that are none here, and what does their work.
 #[rustfmt::skip]
 const FUNCTIONS: &[(&[&str], &str)] = &[
-    (&["ewma", "moving_avg", "delta", "lag", "deriv", "derivative"],
+    (&["ewma", "moving_avg"],
      "a `scan` keeps what came before: `scan mean = float(x) by … => 0.9 * mean + 0.1 * x`"),
-    (&["geoip", "asn", "country"],
-     "names from a CSV file of networks do for now: `lookup(\"asn.csv\", ip.src, \"name\")`"),
+    (&["delta", "lag", "prev", "previous", "lead", "deriv", "derivative"],
+     "a `scan` keeps what came before: `scan last = ts, gap = 0s by flow => (ts, ts - last)`"),
+    (&["geoip", "country", "geo", "country_code"],
+     "a table tells: `lookup(\"GeoLite2-Country.mmdb\", ip.src, \"country.iso_code\")`"),
+    (&["asn", "as_number"],
+     "a table tells: `lookup(\"GeoLite2-ASN.mmdb\", ip.src, \"autonomous_system_number\")`"),
+    (&["p90"], "write `percentile(x, 90)`"),
+    (&["p95"], "write `percentile(x, 95)`"),
+    (&["p99"], "write `percentile(x, 99)`"),
+    (&["list", "collect", "values", "make_list", "make_set", "array_agg", "group_concat"],
+     "`frequent(x, 10)` shows the most frequent values of a group, `by …, x` a row of each"),
 ];
+
+/// Names of other tools, and what each is here.
+type Names = &'static [(&'static str, &'static str)];
+
+/// Values of fields by the names that other tools have for them. Words are compared without case,
+/// blanks and signs between them.
+#[rustfmt::skip]
+const VALUES: &[(&[&str], Names)] = &[
+    (&["dns.rcode"], &[
+        ("noerror", "0"), ("formerr", "1"), ("servfail", "2"), ("nxdomain", "3"), ("notimp", "4"),
+        ("refused", "5"),
+    ]),
+    (&["dns.qtype", "answer.type", "authority.type", "additional.type"], &[
+        ("a", "1"), ("ns", "2"), ("cname", "5"), ("soa", "6"), ("ptr", "12"), ("mx", "15"),
+        ("txt", "16"), ("aaaa", "28"), ("srv", "33"), ("https", "65"), ("any", "255"),
+    ]),
+    (&["tls.version", "hello.version"], &[
+        ("10", "0x0301"), ("11", "0x0302"), ("12", "0x0303"), ("13", "0x0304"),
+        ("tls10", "0x0301"), ("tls11", "0x0302"), ("tls12", "0x0303"), ("tls13", "0x0304"),
+        ("tlsv10", "0x0301"), ("tlsv11", "0x0302"), ("tlsv12", "0x0303"), ("tlsv13", "0x0304"),
+    ]),
+    (&["dhcp.type"], &[
+        ("discover", "1"), ("offer", "2"), ("request", "3"), ("decline", "4"), ("ack", "5"),
+        ("nak", "6"), ("release", "7"), ("inform", "8"),
+    ]),
+];
+
+/// Flags of TCP by the letters that other tools have for them.
+#[rustfmt::skip]
+const FLAGS: &[(&str, &str)] = &[
+    ("s", "tcp.syn"), ("syn", "tcp.syn"), ("sa", "tcp.syn and tcp.ack"),
+    ("s.", "tcp.syn and tcp.ack"), ("synack", "tcp.syn and tcp.ack"), ("f", "tcp.fin"),
+    ("fin", "tcp.fin"), ("r", "tcp.rst"), ("rst", "tcp.rst"), ("p", "tcp.psh"),
+    ("psh", "tcp.psh"), ("a", "tcp.ack"), (".", "tcp.ack"), ("ack", "tcp.ack"),
+    ("fa", "tcp.fin and tcp.ack"), ("pa", "tcp.psh and tcp.ack"), ("ra", "tcp.rst and tcp.ack"),
+];
+
+/// Stages of other tools that no single stage replaces.
+#[rustfmt::skip]
+const STAGES: &[(&[&str], &str)] = &[
+    (&["count", "sum", "avg", "min", "max", "rate", "percentile"],
+     "aggregates stand in a `summarize`: `| summarize n = count() by ip.src`"),
+    (&["sort", "order", "order_by", "sortby"],
+     "`| top 20 by x` sorts; `asc` puts the smallest first"),
+    (&["tail", "last"], "the last by time are `| top 3 by ts`"),
+    (&["save", "write", "dump"],
+     "`-o csv` chooses the format of rows; packets go to a file by `| forward \"x.pcap\"`"),
+    (&["from"], "a pipeline starts with `packets`"),
+    (&["group", "group_by", "groupby"], "write `| summarize n = count() by ip.src`"),
+];
+
+/// What to write for a stage of another tool.
+pub(crate) fn stage(word: &str) -> Option<&'static str> {
+    find(STAGES, word)
+}
 
 /// What to write for a field of another tool that is several here.
 pub(crate) fn field(word: &str) -> Option<&'static str> {
@@ -84,7 +153,30 @@ pub(crate) fn protocol(word: &str) -> Option<WithoutFields> {
     undecoded.or_else(skipped).or_else(tunnel)
 }
 
-/// What to do without a function that is still to come.
+/// What to write for a value of a field that another tool has a name for: a number, or a flag.
+pub(crate) fn value(field: &str, word: &str) -> Option<String> {
+    let lower = word.to_ascii_lowercase();
+    if field == "tcp.flags" {
+        let (_, flags) = FLAGS.iter().find(|(theirs, _)| *theirs == lower)?;
+        return Some(format!("each flag is a field: `{flags}`"));
+    }
+    let plain: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
+    let (_, values) = VALUES.iter().find(|(fields, _)| fields.contains(&field))?;
+    let (_, number) = values.iter().find(|(theirs, _)| *theirs == plain)?;
+    Some(match field.ends_with(".version") {
+        true => format!("TLS 1.{} is {number}", plain.trim_start_matches(|c| c != '1').get(1..)?),
+        false => format!("{word} is the number {number}: `{field} == {number}`"),
+    })
+}
+
+/// What to write for a word in capitals that is a value of some field, such as `NXDOMAIN`.
+pub(crate) fn value_by_name(word: &str) -> Option<String> {
+    let loud = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
+    let field = |(fields, _): &(&[&str], Names)| value(fields[0], word);
+    if loud { VALUES.iter().find_map(field) } else { None }
+}
+
+/// What does the work of a function that is none here.
 pub(crate) fn function(word: &str) -> Option<&'static str> {
     find(FUNCTIONS, word)
 }
@@ -130,5 +222,23 @@ mod tests {
         assert_eq!(protocol("ppp"), Some(WithoutFields::Skipped("pppoe.code == 0")));
         assert_eq!(protocol("dnsbl"), None);
         assert!(function("geoip").is_some() && function("sum").is_none());
+    }
+
+    #[test]
+    fn finds_values_by_their_names() {
+        let check = |field, word, wanted: &str| {
+            assert_eq!(value(field, word).as_deref(), Some(wanted), "{field} {word}");
+        };
+        check("dns.rcode", "NXDOMAIN", "NXDOMAIN is the number 3: `dns.rcode == 3`");
+        check("dns.qtype", "aaaa", "aaaa is the number 28: `dns.qtype == 28`");
+        check("tls.version", "TLS 1.2", "TLS 1.2 is 0x0303");
+        check("tls.version", "TLSv1.3", "TLS 1.3 is 0x0304");
+        check("tls.version", "1.0", "TLS 1.0 is 0x0301");
+        check("tcp.flags", "S", "each flag is a field: `tcp.syn`");
+        assert_eq!(value("len", "S"), None);
+        assert_eq!(value("dns.rcode", "NO"), None);
+        assert!(value_by_name("SERVFAIL").is_some_and(|help| help.contains("dns.rcode == 2")));
+        assert_eq!(value_by_name("A"), None);
+        assert_eq!(value_by_name("mx"), None);
     }
 }

@@ -253,18 +253,33 @@ fn stray_character(text: &str) -> Diagnostic {
     );
     match text.chars().next() {
         Some(c) if c == '’' || QUOTES.iter().any(|(open, _)| *open == c) => {
-            d.help("strings stand in plain double quotes: `\"text\"`")
+            d.help(without_quotes(text))
         }
         Some('.') => {
             d.help("a fraction starts with a digit (`0.5`), a range has two dots (`1..9`)")
         }
         Some('@') => d.help("a time is written `@2023-11-14T22:13:20Z`, or `@2023-11-14`"),
+        Some('?') => d.help("a choice is written `if(condition, then, else)`"),
         Some('$') => d.help("params are used by their bare name"),
         Some('–' | '—' | '−') => d.help("minus is the plain `-`"),
         Some('≤') => d.help("write `<=`"),
         Some('≥') => d.help("write `>=`"),
         Some('≠') => d.help("write `!=`"),
         _ => d,
+    }
+}
+
+/// What to write for a value in quotes that are not ours.
+fn without_quotes(text: &str) -> String {
+    let inner = text.trim_matches(|c| QUOTES.iter().any(|(a, b)| *a == c || *b == c));
+    match literal(inner) {
+        Some(Value::Ip(_) | Value::Net(..) | Value::Mac(_)) => {
+            format!("addresses stand without quotes: `{inner}`")
+        }
+        _ if inner.is_empty() || inner.chars().any(|c| matches!(c, '"' | '\\')) => {
+            "strings stand in plain double quotes: `\"text\"`".to_owned()
+        }
+        _ => format!("strings stand in plain double quotes: `\"{inner}\"`"),
     }
 }
 

@@ -57,7 +57,7 @@ pub fn suppression(line: &str) -> Result<Option<Suppression>, String> {
     while let Some(word) = rest.next() {
         match &word.value {
             Some(_) if word.quoted || !is_name(&word.text) => {
-                return Err(format!("`{}` is no name of a column", word.text));
+                return Err(format!("`{}` is not the name of a column", word.text));
             }
             Some((value, quoted)) => {
                 let (column, value, quoted) = (word.text.clone(), value.clone(), *quoted);
@@ -232,8 +232,8 @@ mod tests {
             ("x a=\"b\"c=d", "a blank is missing"),
             ("x a=\"\\q\"", "means nothing"),
             ("x a=\"\\u{110000}\"", "means nothing"),
-            ("x \"a b\"=c", "no name of a column"),
-            ("x =c", "no name of a column"),
+            ("x \"a b\"=c", "not the name of a column"),
+            ("x =c", "not the name of a column"),
         ] {
             let told = suppressions(&format!("# first\n{line}\n")).expect_err(line);
             assert!(told.line == 2 && told.cause.contains(cause), "{line}: {told}");

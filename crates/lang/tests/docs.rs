@@ -56,6 +56,41 @@ fn queries_compile() {
     assert!(seen > 12, "{seen} queries");
 }
 
+/// The files below a folder of the checkout whose names end so.
+fn files_below(folder: &str, ending: &str) -> Vec<std::path::PathBuf> {
+    let mut folders = vec![format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR")).into()];
+    let mut out = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir::<std::path::PathBuf>(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.to_string_lossy().ends_with(ending) => out.push(path),
+                false => {}
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn queries_that_we_hand_out_give_no_warning() {
+    let read = |path| fs::read_to_string(path).expect("a text");
+    let library = files_below("queries", ".weir").into_iter().map(read);
+    let pages: Vec<String> = files_below("docs", ".md").into_iter().map(read).collect();
+    let shown = pages.iter().flat_map(|page| blocks(page));
+    let shown = shown.filter(|(_, tag, _)| *tag == "weir" || tag.starts_with("weir run="));
+    let all: Vec<String> = library.chain(shown.map(|(_, _, body)| body)).collect();
+    for text in &all {
+        let q = Query { name: "query.weir", text };
+        let options = Options { files: Some(&Checkout), ..Options::default() };
+        if let Ok(compiled) = compile(&q, &options) {
+            assert!(compiled.warnings.is_empty(), "{}", render(&compiled.warnings, &q, false));
+        }
+    }
+    assert!(all.len() > 150, "{} queries", all.len());
+}
+
 #[test]
 fn mistakes_are_told_as_shown() {
     let text = reference();

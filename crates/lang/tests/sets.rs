@@ -124,7 +124,9 @@ fn mistakes_are_told_where_they_are() {
         out += &told(text, &[]);
     }
     let text = "param web: ints = {80}\npackets | where len in web";
-    for value in ["80, 443", "{80", "{::1}", "{x}", "", "{80} {81}", "{file(\"y.txt\")}"] {
+    for value in
+        ["80, 443", "{80", "{::1}", "{x}", "", "{80} {81}", "{file(\"y.txt\")}", "{80-90}", "80-90"]
+    {
         out += &told(text, &[("web", value)]);
     }
     insta::assert_snapshot!(out);

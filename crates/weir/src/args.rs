@@ -283,8 +283,8 @@ pub(crate) struct RunOptions {
     #[arg(value_parser = MemoryShare::parse)]
     pub(crate) memory: MemoryShare,
 
-    /// How long windows wait for packets that come out of order, such as 500ms; for flow records
-    /// that come after their end [default: 60s]
+    /// How long windows wait for packets that come out of order, such as 500ms, or for late flow
+    /// records [default: 1s for packets, 60s for flow records]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lateness: Option<i64>,
 

@@ -846,13 +846,13 @@ fn the_list_tells_each_param_with_its_comment() {
     let at = lines.iter().position(|l| l.starts_with("connections ")).expect("a line");
     assert_snapshot!(lines[at..at + 3].join("\n"), @r"
     connections     servers to which many TCP connections are opened
-                    threshold: int = 40      connections in one window that are still usual
+                    threshold: int = 40      connections in one window; report above this many
                     interval: duration = 1s  width of a window
     ");
     let list = run(["list"]);
     let line = stdout(&list).lines().find(|l| l.contains("\"connections\"")).expect("a line");
     let query: serde_json::Value = serde_json::from_str(line).expect("JSON");
-    assert_snapshot!(query["params"].as_str().expect("text"), @"threshold: int = 40 (connections in one window that are still usual), interval: duration = 1s (width of a window)");
+    assert_snapshot!(query["params"].as_str().expect("text"), @"threshold: int = 40 (connections in one window; report above this many), interval: duration = 1s (width of a window)");
 }
 
 #[test]

@@ -637,11 +637,11 @@ mod linked {
             assert!(said.contains(why), "{args:?}: {said}");
             assert_eq!(text(&output.stdout), "", "{args:?}: rows alone are put out");
         };
-        check(&["-i", "lo"], 1, "lo: is an interface of the kernel; DPDK takes it by a virtual");
+        check(&["-i", "lo"], 1, "lo: it is an interface of the kernel; DPDK takes it by a virtual");
         check(&["-i", "0000:ff:1f.7"], 1, "0000:ff:1f.7: there is no PCI device of this address");
         check(&["-i", "net_nosuch0"], 1, "there is no driver net_nosuch; Debian's are in");
         check(&["-i", "net_pcap0,rx_pcap=/nosuch"], 1, "/nosuch: No such file or directory");
-        check(&["-i", "net_null0", "-i", "net_null0"], 1, "net_null0: is named twice");
+        check(&["-i", "net_null0", "-i", "net_null0"], 1, "net_null0: it is named twice");
         for (args, why) in [
             ("--nosuch", "is --dpdk-args as DPDK takes it?"),
             ("-h", "--dpdk-args -h captures nothing; what arguments there are: https://"),

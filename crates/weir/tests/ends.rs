@@ -259,7 +259,7 @@ fn what_is_read_is_not_overwritten() {
     ] {
         let output = attempt(folder.path(), args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
-        assert!(errors(&output).contains("mine.pcap: is a capture being read"), "{args:?}");
+        assert!(errors(&output).contains("mine.pcap is a capture being read"), "{args:?}");
         assert_eq!(std::fs::read(folder.path().join("mine.pcap")).expect("there"), capture);
     }
 }

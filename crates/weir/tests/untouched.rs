@@ -213,7 +213,7 @@ fn a_capture_by_standard_input_is_not_written_over() {
     let file = fs::File::open(&capture).expect("opens");
     let output = command.stdin(file).output().expect("the binary runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("good.pcap: is a capture being read"), "{said}");
+    assert!(said.contains("good.pcap is a capture being read"), "{said}");
     assert_eq!(fs::read(&capture).expect("is there"), before);
 }
 

@@ -103,7 +103,7 @@ impl fmt::Display for OutletError {
             ),
             OutletError::LinkType { name, link, interface } => write!(
                 f,
-                "{name}: takes no frames of link type {}, which those of {interface} have",
+                "{name} takes no frames of link type {}, which those of {interface} have",
                 link_name(*link)
             ),
             OutletError::HostWithoutKernel { name } => write!(

@@ -186,7 +186,7 @@ impl fmt::Display for SendError {
                  by {interface} without xdp:"
             ),
             SendError::NoAddress { name } => write!(f, "{name}: the name has no address"),
-            SendError::File { name } => write!(f, "{name}: is a file"),
+            SendError::File { name } => write!(f, "{name} is a file"),
             SendError::FilesOnly { name } => {
                 write!(f, "{name}: packets can be sent to files only on this system")
             }

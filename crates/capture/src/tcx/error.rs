@@ -70,7 +70,7 @@ impl fmt::Display for TcxError {
             ),
             TcxError::Hardware(kind) => write!(
                 f,
-                "is of hardware type {kind}, and capture by tcx takes Ethernet and plain IP; \
+                "it is of hardware type {kind}, and capture by tcx takes Ethernet and plain IP; \
                  --capture packet takes it"
             ),
             TcxError::NoTimes => f.write_str(

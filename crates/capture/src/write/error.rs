@@ -127,17 +127,14 @@ impl fmt::Display for WriteError {
                 write!(f, "standard output can't be cut into files: -w needs a name for {option}")
             }
             WriteError::IsRead { name } => {
-                write!(f, "{name}: is a capture being read, and would be overwritten")
+                write!(f, "{name} is a capture being read, and would be overwritten")
             }
             WriteError::Written { name, by } => {
-                write!(
-                    f,
-                    "{name}: is a file that this run wrote for {by}, and would be overwritten"
-                )
+                write!(f, "{name} is a file that this run wrote for {by}, and would be overwritten")
             }
-            WriteError::Same { name, other } => write!(f, "{name}: is the same file as {other}"),
+            WriteError::Same { name, other } => write!(f, "{name} is the same file as {other}"),
             WriteError::Taken { name } => {
-                write!(f, "{name}: is read or written otherwise by this run")
+                write!(f, "{name} is read or written otherwise by this run")
             }
             WriteError::NoTime { name } => {
                 write!(f, "{name}: -G needs a time in the name, {EXAMPLE}")

@@ -150,13 +150,13 @@ impl fmt::Display for XdpError {
             XdpError::Interfaces(n) => {
                 write!(f, "{n} interfaces to capture; 1 to {XDP_INTERFACES_MAX} can be")
             }
-            XdpError::Twice => f.write_str("is named twice"),
+            XdpError::Twice => f.write_str("it is named twice"),
             XdpError::NoInterface { known } => {
                 write!(f, "no such interface; there are {}", known.join(", "))
             }
             XdpError::Hardware(kind) => write!(
                 f,
-                "is of hardware type {kind}, and AF_XDP capture takes Ethernet only; AF_PACKET \
+                "it is of hardware type {kind}, and AF_XDP capture takes Ethernet only; AF_PACKET \
                  captures it"
             ),
             XdpError::Occupied { interface, place, id, name } => {
@@ -183,8 +183,8 @@ impl fmt::Display for XdpError {
             ),
             XdpError::Queues { interface, queues } => write!(
                 f,
-                "has {queues} receive queues, of which {XDP_QUEUES_MAX} can be captured: ethtool \
-                 -L {interface} combined {XDP_QUEUES_MAX}"
+                "it has {queues} receive queues, of which {XDP_QUEUES_MAX} can be captured: \
+                 ethtool -L {interface} combined {XDP_QUEUES_MAX}"
             ),
             XdpError::Refused { doing, why, hint } => {
                 write!(f, "{doing}: {why}")?;

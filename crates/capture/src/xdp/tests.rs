@@ -258,7 +258,7 @@ fn several_interfaces_are_one_source() {
         assert_eq!(received, [("rx0".to_owned(), 20), ("rx1".to_owned(), 10)]);
         adds_up(&source);
         let twice = refusal(&["tx0", "tx0"], &XdpOptions::default());
-        assert_eq!(twice, "tx0: is named twice");
+        assert_eq!(twice, "tx0: it is named twice");
         assert!(program("tx0").is_none(), "nothing is left behind");
     });
 }

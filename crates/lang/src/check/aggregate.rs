@@ -179,6 +179,9 @@ impl<'t> Checker<'t> {
             _ => f64::NAN,
         };
         if (0.0..=most).contains(&share) {
+            if percent && share > 0.0 && share < 1.0 {
+                self.share_for_percent(share, tree);
+            }
             return Some((share / most * 1e6).round() as u32);
         }
         let message = format!("`{name}` takes a share from 0 to {most}");
@@ -190,6 +193,17 @@ impl<'t> Checker<'t> {
             _ => d,
         });
         None
+    }
+
+    /// Warns of a share where `percentile` takes percent.
+    fn share_for_percent(&mut self, share: f64, tree: &TreeExpr) {
+        let shown = tree.span.of(self.text);
+        let message = format!("`percentile` takes percent, and {shown} is less than one");
+        let d = Diagnostic::new(Code::OddConstant, tree.span, message);
+        let percent = Value::Float((share * 1e6).round() / 1e4);
+        let percent = percent.to_string();
+        let percent = percent.strip_suffix(".0").unwrap_or(&percent);
+        self.report(d.help(format!("for the share {shown} write `percentile(…, {percent})`")));
     }
 
     /// Up to how many values a `distinct` is exact.

@@ -84,7 +84,7 @@ impl<'t> Checker<'t> {
                 )),
             });
         }
-        if self.not_there_yet(func) {
+        if self.work_of_another(func) {
             return;
         }
         let d = Diagnostic::new(
@@ -105,11 +105,11 @@ impl<'t> Checker<'t> {
         });
     }
 
-    /// Whether the function or aggregate is one of those still to come; reports it then.
-    pub(super) fn not_there_yet(&mut self, func: &Name) -> bool {
+    /// Whether other stages and functions do the work of such a function; reports it then.
+    pub(super) fn work_of_another(&mut self, func: &Name) -> bool {
         let Some(help) = foreign::function(&func.node) else { return false };
-        let message = format!("`{}` is not supported yet", func.node);
-        self.report(Diagnostic::new(Code::Unsupported, func.span, message).help(help));
+        let message = format!("there is no function called `{}`", func.node);
+        self.report(Diagnostic::new(Code::UnknownFunction, func.span, message).help(help));
         true
     }
 
@@ -268,7 +268,7 @@ impl<'t> Checker<'t> {
             return Some(());
         }
         let message = format!(
-            "`{name}` takes two strings or bytes twice, and these are {} and {}",
+            "`{name}` takes two strings, or twice bytes; these are {} and {}",
             a(whole),
             a(part)
         );

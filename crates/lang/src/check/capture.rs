@@ -115,7 +115,7 @@ impl<'t> Checker<'t> {
         (column, span): (&str, Span),
     ) -> Option<(FieldId, usize)> {
         let Some(id) = fields::by_name(field) else {
-            let message = format!("`{field}` is no field of packets");
+            let message = format!("`{field}` is not a field of packets");
             let d = Diagnostic::new(Code::UnknownName, at, message);
             self.report(d.help(format!("say which field it is: `by ip.src = {column}`")));
             return None;

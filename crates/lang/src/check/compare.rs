@@ -38,6 +38,7 @@ impl<'t> Checker<'t> {
             self.report(Diagnostic::new(Code::NotOrdered, span, message));
             return None;
         }
+        self.warn_of_one_answer(op, (&a, a_tree), (&b, b_tree));
         let (a, b) = (lower::cast(a, &ty), lower::cast(b, &ty));
         Some(lower::binary(op.node, Type::Bool, a, b))
     }
@@ -105,6 +106,7 @@ impl<'t> Checker<'t> {
 
     /// Checks that what stands alone on the right of `in` is a network.
     fn one_member(&mut self, scope: &Scope, value: &TreeExpr, member: &TreeExpr) -> Option<()> {
+        self.not_a_difference(member)?;
         let (value, shown) =
             (one_line(value.span.of(self.text)), one_line(member.span.of(self.text)));
         let out = self.expr(scope, member)?;
@@ -129,18 +131,18 @@ impl<'t> Checker<'t> {
         &mut self,
         scope: &Scope,
         members: &[TreeMember],
-        (tree, e): (&TreeExpr, Expr),
+        (tree_of_value, e): (&TreeExpr, Expr),
     ) -> Option<(Vec<Member>, Expr)> {
-        self.count_members(members.len(), tree.span)?;
+        self.count_members(members.len(), tree_of_value.span)?;
         let mut ty = e.ty.clone();
         let (mut out, mut found, mut sound) = (Vec::new(), Vec::new(), true);
         for m in members {
             let several = match m {
-                TreeMember::Value(v) => self.set_within(scope, v, (tree, &e.ty)),
+                TreeMember::Value(v) => self.set_within(scope, v, (tree_of_value, &e.ty)),
                 TreeMember::Range(..) => None,
             };
             match several {
-                None => found.push((self.member(scope, m, tree, &mut ty), m)),
+                None => found.push((self.member(scope, m, tree_of_value, &mut ty), m)),
                 Some(Some(all)) => out.extend(all.into_iter().map(|m| cast_member(m, &ty))),
                 Some(None) => sound = false,
             }
@@ -151,7 +153,10 @@ impl<'t> Checker<'t> {
                     self.empty_range(tree);
                     sound = false;
                 }
-                Some(member) => out.push(member),
+                Some(member) => {
+                    self.warn_of_no_member((&e, tree_of_value), (&member, tree));
+                    out.push(member);
+                }
                 None => sound = false,
             }
         }
@@ -247,7 +252,10 @@ impl<'t> Checker<'t> {
         // A literal is not worth counting as an operation: blocklists are long.
         let member = match &v.node {
             Tree::Literal { value, .. } => Expr::constant(value.clone()),
-            _ => self.expr(scope, v)?,
+            _ => {
+                self.not_a_difference(v)?;
+                self.expr(scope, v)?
+            }
         };
         let value = self.constant_value(&member, v.span, "a member of a set")?;
         if *ty == Type::Ip && member.ty == Type::Net {

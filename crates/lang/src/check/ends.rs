@@ -241,7 +241,7 @@ impl<'t> Checker<'t> {
             let what = format!("an output of {whose}");
             let message = match self.constant_value(&part, e.span, &what)? {
                 Value::Str(name) if name.is_empty() || name.contains('\0') => {
-                    format!("{:?} is no name of an output", &*name)
+                    format!("{:?} is not the name of an output", &*name)
                 }
                 Value::Str(name) if !seen.insert(name.clone()) => {
                     format!("the output {:?} is given twice", &*name)

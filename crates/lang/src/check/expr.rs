@@ -3,6 +3,7 @@
 use super::Checker;
 use super::words::{Side, a, mismatch_help, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::excerpt::one_line;
 use crate::limits::{NODES_MAX, TERMS_MAX};
 use crate::lower;
 use crate::names::Scope;
@@ -84,6 +85,10 @@ impl<'t> Checker<'t> {
         let message = format!("{whose} needs a condition, and {shown} is {}", a(&out.ty));
         let d = Diagnostic::new(Code::NotBool, e.span, message);
         self.report(match (&e.node, &out.ty) {
+            (Tree::Chain { .. }, Type::Int) => d.help(format!(
+                "compare it with a number: `{} != 0`",
+                one_line(e.span.of(self.text))
+            )),
             (Tree::Name(name), Type::Int | Type::Float) => d.help(format!(
                 "compare it: `{name} > 0`; or ask whether it is there: `exists({name})`"
             )),

@@ -135,7 +135,9 @@ impl<'t> Checker<'t> {
                 let columns: Vec<&str> = columns.collect();
                 d.help(format!("the columns here: {}", columns.join(", ")))
             }
-            _ if function => d.help(format!("`{name}` is a function: `{name}(…)`")),
+            _ if function && foreign.is_none() => {
+                d.help(format!("`{name}` is a function: `{name}(…)`"))
+            }
             Some(near) => d.help(format!("did you mean `{near}`?")),
             None if of_packets => d.help("`weir fields` lists the fields"),
             None if scope.packets => d.help("`weir fields --flows` lists the fields"),
@@ -215,5 +217,5 @@ fn something_of_packets(name: &str) -> Option<String> {
     if TCP_COLUMNS.iter().any(|c| name.strip_prefix(TCP_PREFIX) == Some(c.name)) {
         return Some("`| analyze tcp` before this stage makes it".to_owned());
     }
-    foreign::field(name).map(Into::into)
+    foreign::field(name).map(Into::into).or_else(|| foreign::value_by_name(name))
 }

@@ -194,7 +194,7 @@ impl<'t> Checker<'t> {
                 Type::Net => "`10.0.0.0/8` or `2001:db8::/32`",
                 _ => "`\"text\"`",
             };
-            self.report(d.label(format!("wants {}", a(ty))).help(format!("give it {example}")));
+            self.report(d.label(format!("takes {}", a(ty))).help(format!("give it {example}")));
         }
         value
     }

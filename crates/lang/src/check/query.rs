@@ -283,6 +283,9 @@ impl<'t> Checker<'t> {
         let field = fields::by_name(word).is_some();
         self.report(match (near, field) {
             (Some(help), _) => d.help(help),
+            (None, true) if source.span.start == 0 => {
+                d.help(format!("write `packets | where {word}`"))
+            }
             (None, true) => {
                 d.help("to go on with the line above, put an operator such as `and` before it")
             }
@@ -315,7 +318,7 @@ impl<'t> Checker<'t> {
         let end = self.text.trim_end().len();
         if program.pipelines.is_empty() {
             let d =
-                Diagnostic::new(Code::NoPipeline, Span::new(end, end), "the query asks nothing");
+                Diagnostic::new(Code::NoPipeline, Span::new(end, end), "the query has no pipeline");
             self.report(
                 d.help("write a pipeline, such as `packets | summarize count() by ip.src`"),
             );

@@ -98,7 +98,10 @@ impl<'t> Checker<'t> {
     ) -> Option<Value> {
         let value = match &e.node {
             Tree::Literal { value, .. } => value.clone(),
-            _ => self.constant(scope, e, "a member of a set")?,
+            _ => {
+                self.not_a_difference(e)?;
+                self.constant(scope, e, "a member of a set")?
+            }
         };
         match (value, ty) {
             // The network of one address is that address.
@@ -159,7 +162,7 @@ impl<'t> Checker<'t> {
         };
         let d = Diagnostic::new(Code::BadParam, name.span, cause);
         self.report(
-            d.label(format!("wants {}", a_set(ty)))
+            d.label(format!("takes {}", a_set(ty)))
                 .help(format!("give it {example}, or `{{}}` for none")),
         );
     }

@@ -124,7 +124,7 @@ impl<'t> Checker<'t> {
     fn not_an_aggregate(&mut self, scope: &Scope, item: &AggItem) {
         let expr = &item.item.expr;
         if let Tree::Call { func, .. } = &expr.node
-            && self.not_there_yet(func)
+            && self.work_of_another(func)
         {
             return;
         }

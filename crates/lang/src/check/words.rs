@@ -1,6 +1,7 @@
 //! How messages speak of types and of pieces of the query.
 
 use crate::diagnostic::Span;
+use crate::foreign;
 use crate::lex;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree};
 use weir_packet::fields;
@@ -60,6 +61,11 @@ impl Side<'_> {
         matches!(lex::literal(&date), Some(Value::Time(_))).then_some(date)
     }
 
+    /// Whether it is the 0 or 1 that other tools have for false and true.
+    fn is_flag(&self) -> bool {
+        matches!(self.literal(), Some((Value::Int(0 | 1), _)))
+    }
+
     fn literal(&self) -> Option<(&Value, &str)> {
         match self.tree.node.unbracketed() {
             Tree::Literal { value, text } => Some((value, text)),
@@ -81,6 +87,9 @@ fn one_way(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
         if *a.ty == Type::Time {
             return Some("a time is written `@2023-11-14T22:13:20Z`, or `@2023-11-14`".to_owned());
         }
+        if let Some(help) = foreign::value(a.name(), s) {
+            return Some(help);
+        }
         if a.name() == "ip.proto" {
             return Some("protocols are asked by their own name: `tcp`, `udp`, `icmp`".to_owned());
         }
@@ -97,6 +106,10 @@ fn one_way(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
             "ip.dst" => Some("did you mean `dport`?".to_owned()),
             _ => None,
         },
+        (Type::Bool, Type::Int) if !a.name().is_empty() && b.is_flag() => {
+            let not = matches!(b.literal(), Some((Value::Int(0), _)));
+            Some(format!("write `{}{}`", if not { "not " } else { "" }, a.name()))
+        }
         (Type::Bool, Type::Int) => {
             let port = format!("{}.dport", a.name());
             Some(match fields::by_name(&port) {

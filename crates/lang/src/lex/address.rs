@@ -18,6 +18,9 @@ pub(super) fn read(text: &str) -> Option<LiteralRead> {
     let prefix = &text[len..];
     let has_prefix =
         prefix.starts_with('/') && prefix[1..].starts_with(|c: char| c.is_ascii_digit());
+    if has_prefix && let Some(mask) = mask(&prefix[1..]) {
+        return Some(with_mask(run, mask));
+    }
     if has_prefix {
         len += 1 + word(&prefix[1..]);
     }
@@ -37,6 +40,23 @@ fn run(text: &str) -> &str {
     let fits = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
     let run = &text[..text.find(|c| !fits(c)).unwrap_or(text.len())];
     &run[..run.find("..").unwrap_or(run.len())]
+}
+
+/// The mask of a network, dotted, that `text` starts with.
+fn mask(text: &str) -> Option<&str> {
+    let run = run(text);
+    run.parse::<Ipv4Addr>().ok().map(|_| run)
+}
+
+/// Refuses a network with a mask instead of the length of its prefix.
+fn with_mask(address: &str, mask: &str) -> LiteralRead {
+    let len = address.len() + 1 + mask.len();
+    let message = format!("`/{mask}` is a mask; a network has the length of its prefix");
+    let d = Diagnostic::new(Code::BadNetwork, Span::new(address.len(), len), message);
+    let bits = mask.parse::<Ipv4Addr>().map_or(0, u32::from);
+    let prefix = bits.leading_ones();
+    let whole = bits.checked_shl(prefix).unwrap_or(0) == 0;
+    (len, Err(if whole { d.help(format!("write `{address}/{prefix}`")) } else { d }))
 }
 
 fn parse(run: &str) -> Option<Value> {

@@ -213,6 +213,7 @@ impl Parser<'_> {
             }
             Kind::Sign("(") => self.bracketed(),
             Kind::Name if self.word() == "match" => self.match_expr(),
+            Kind::Name if self.at_case_when() => self.case_when(),
             Kind::Name if matches!(self.ahead(1).kind, Kind::Sign("(")) && self.callable() => {
                 self.call()
             }

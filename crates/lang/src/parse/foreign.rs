@@ -6,7 +6,7 @@ use super::expr::{AND, Infix, OPERAND, OR};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::excerpt::one_line;
 use crate::lex::Kind;
-use crate::tree::{Expr, ExprKind};
+use crate::tree::{Expr, ExprKind, Spanned, Stage};
 use weir_packet::fields::{self, FieldType};
 use weir_plan::BinaryOp;
 
@@ -31,6 +31,71 @@ impl Parser<'_> {
             self.report(d.help(format!("write `{ours}`")));
         }
         op
+    }
+
+    /// Whether a choice of SQL is next: `case when …`.
+    pub(super) fn at_case_when(&self) -> bool {
+        let words = [(self.word(), "case"), (self.word_ahead(1), "when")];
+        words.iter().all(|(found, theirs)| found.eq_ignore_ascii_case(theirs))
+    }
+
+    /// Reports such a choice.
+    pub(super) fn case_when(&mut self) -> Option<Expr> {
+        let span = self.span().to(self.ahead(1).span);
+        let d = Diagnostic::new(Code::ForeignWord, span, "`case when` is not a choice here");
+        self.report(d.help(
+            "write `if(condition, then, else)`; of several cases, `match dport { 22 => \"ssh\", \
+             _ => \"other\" }`",
+        ));
+        None
+    }
+
+    /// Whether a text begins with a condition rather than with rows.
+    pub(super) fn at_bare_condition(&self) -> bool {
+        let operators = ["==", "!=", "<", "<=", ">", ">=", "=", "<>", "&", "&&", "||", "["];
+        let next = self.ahead(1);
+        let word = matches!(self.word_ahead(1), "and" | "or" | "in" | "not") && !next.first;
+        let sign = matches!(&next.kind, Kind::Sign(s) if operators.contains(s));
+        let named = fields::by_name(self.word()).is_some();
+        // Further down, it rather goes on with the line above.
+        self.at == 0 && (self.word() == "not" || named && (word || sign || next.kind == Kind::End))
+    }
+
+    /// Reports a text that begins with a condition, and takes it for a `where`.
+    pub(super) fn bare_condition(&mut self) -> Option<Spanned<Stage>> {
+        let (start, reported) = (self.span(), self.diagnostics.len());
+        let condition = self.expr();
+        if condition.is_none() {
+            self.skip_stage();
+        }
+        let span = start.to(self.last_span());
+        let message = "a pipeline starts with the rows it reads";
+        let d = Diagnostic::new(Code::Unexpected, span, message);
+        let shown = one_line(span.of(self.text));
+        self.report(d.help(format!("write `packets | where {shown}`")));
+        // It stands before the mistakes within the condition.
+        if self.diagnostics.len() > reported {
+            self.diagnostics[reported..].rotate_right(1);
+        }
+        Some(Spanned::new(Stage::Where(condition?), span))
+    }
+
+    /// Whether a query of SQL is next.
+    pub(super) fn at_select(&self) -> bool {
+        let more = !matches!(self.ahead(1).kind, Kind::Sign("|"));
+        more && self.word().eq_ignore_ascii_case("select")
+    }
+
+    /// Reports a query of SQL.
+    pub(super) fn select(&mut self) {
+        let message = "a query is not SQL: it starts with the rows it reads";
+        let d = Diagnostic::new(Code::ForeignWord, self.span(), message);
+        let help = "write `packets | where … | project …`, or `packets | summarize … by …`";
+        self.report(d.help(help));
+        self.bump();
+        while self.token().kind != Kind::End {
+            self.bump();
+        }
     }
 
     /// A word or sign that other languages put between a text and what it is searched for.

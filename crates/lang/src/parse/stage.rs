@@ -4,6 +4,7 @@ use super::Parser;
 use super::words::{ACTS, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::excerpt::one_line;
+use crate::foreign;
 use crate::lex::Kind;
 use crate::suggest;
 use crate::tree::{AggItem, Fill, Item, Scan, Sessions, Spanned, Stage, Summarize};
@@ -111,6 +112,11 @@ impl<'a> Parser<'a> {
             format!("there is no stage called `{word}`"),
         );
         let near = suggest::closest(word, STAGES.iter().chain(UNSUPPORTED).copied());
+        if let Some(help) = foreign::stage(word) {
+            self.report(d.help(help));
+            self.bump();
+            return;
+        }
         self.report(match suggest::stage(word).or(near) {
             _ if matches!(word, "over" | "every" | "by" | "lateness" | "fill") => d.help(format!(
                 "`{word}` goes on with a `summarize`: `| summarize … over 60s every 10s`"

@@ -149,11 +149,21 @@ impl Parser<'_> {
             self.report(d);
             return Some(self.pipeline(packets));
         }
+        if self.at_select() {
+            self.select();
+            return None;
+        }
+        if self.at_bare_condition() {
+            let condition = self.bare_condition();
+            let mut pipeline = self.pipeline(packets);
+            pipeline.stages.splice(0..0, condition);
+            return Some(pipeline);
+        }
         let is_stage = STAGES.contains(&word) || suggest::stage(word).is_some();
         if is_stage && !matches!(self.ahead(1).kind, Kind::Sign("|") | Kind::End) {
             let message = "a pipeline starts with the rows it reads";
             let d = Diagnostic::new(Code::Unexpected, span, message)
-                .help(format!("write `packets | {word} …`"));
+                .help(format!("write `packets | {} …`", suggest::stage(word).unwrap_or(word)));
             self.report(d);
             let first = self.stage();
             let mut pipeline = self.pipeline(packets);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub(crate) struct SiteArgs {
     /// Set parameters from a file with lines such as `local = {10.0.0.0/8, fc00::/7}`, in all
-    /// queries that have them; -p counts before it
+    /// queries that have them; -p takes precedence
     #[arg(long, value_name = "FILE")]
     pub(crate) site: Option<PathBuf>,
 }

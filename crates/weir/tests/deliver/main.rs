@@ -261,7 +261,7 @@ fn wrong_receivers_are_refused_before_the_run() {
     fs::write(folder.path().join("empty.conf"), "# none\n").expect("writes");
     fs::write(folder.path().join("short"), "geheim\n").expect("writes");
     for (args, why) in [
-        (&["--alert-to", "10.0.0.1"][..], "--alert-to: `10.0.0.1` is no address"),
+        (&["--alert-to", "10.0.0.1"][..], "--alert-to: `10.0.0.1` is not an address"),
         (&["--alert-to", "https://h secret=missing"], "--alert-to: secret=missing: No such file"),
         (
             &["--alert-to", "https://h secret=short"],

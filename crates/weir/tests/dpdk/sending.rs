@@ -251,7 +251,7 @@ fn what_would_come_back_is_refused() {
     let pcap = ["--capture", "dpdk", "-i", "net_pcap0,rx_iface=lo"];
     check(&[&pcap[..], &["-w", "lo"]].concat(), back);
     check(&["-i", "lo", "-w", "dpdk:net_nosuch0"], "there is no driver net_nosuch");
-    check(&["-i", "lo", "-w", "dpdk:eth99"], "eth99: is no device of DPDK");
+    check(&["-i", "lo", "-w", "dpdk:eth99"], "eth99: it is no device of DPDK");
 }
 
 /// Programs that come send by the devices that were opened at the start, and by no others.
@@ -283,7 +283,7 @@ fn programs_that_come_send_by_what_is_open() {
     assert!(said.contains(why), "{said}");
     let (status, said) = add("one", "packets | forward \"dpdk:net_null1,size=9\"");
     assert_eq!(status, Some(1), "{said}");
-    let why = "dpdk:net_null1,size=9: is open as net_null1, and its driver can't be told other";
+    let why = "dpdk:net_null1,size=9: it is open as net_null1, and its driver can't be told other";
     assert!(said.contains(why), "{said}");
     for (name, query) in
         [("two", "packets | forward \"dpdk:net_null1\""), ("three", "packets | pass")]
