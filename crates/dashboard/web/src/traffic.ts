@@ -5,7 +5,7 @@ import { Chart, topLines, type Line } from "./chart";
 import { choice, clean, copySign, h, put, redraw, table, type Child, type Pick } from "./dom";
 import { moment, percent, short, span, time, whole } from "./format";
 import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
-import type { Amount, Conversation, Dimension, Filter, Side, Summary } from "./model";
+import type { Amount, Dimension, Filter, Side, Summary } from "./model";
 import { ofValue, showPackets } from "./packets";
 import type { State } from "./state";
 import flowsText from "../../programs/page-flows.weir";
@@ -13,6 +13,11 @@ import trafficText from "../../programs/page-traffic.weir";
 
 const ROWS = 12;
 const MORE_ROWS = 100;
+
+/** What page-flows.weir keeps of a window. */
+const CONVERSATIONS = 200;
+const HOSTS = 60;
+
 const SPANS: [string, string][] = [["60", "1 min"], ["300", "5 min"], ["900", "15 min"], ["3600", "1 h"]];
 
 /** Counts of the ledger that are losses or worth a look, in packets. */
@@ -60,6 +65,36 @@ export function range(state: State, seconds: number): [number, number] {
   if (state.link.range) return state.link.range;
   const { first = 0, last = 0 } = state.model;
   return state.run?.reads_again ? [first, last] : [Math.max(first, last - seconds * 1000), last];
+}
+
+/** What tables lack that are made of conversations. */
+export function conversationsLack({ exact, total, unknown, windows, without }: Summary): string[] {
+  const lacks: string[] = [];
+  const largest = `in none of the ${CONVERSATIONS} largest conversations of their windows`;
+  if (unknown.bytes > 0 && exact) {
+    lacks.push(`${percent(unknown.bytes, total.bytes)} of the bytes are ${largest}.`);
+  } else if (unknown.bytes > 0) {
+    const share = percent(unknown.bytes, unknown.bytes + total.bytes);
+    lacks.push(`Of ${share} of the bytes it is not known whether they meet the filters: they are ${largest}.`);
+  }
+  if (without.conversations > 0) lacks.push(tooFarBack("conversations", without.conversations, windows));
+  return lacks;
+}
+
+/** What the table of hosts lacks where it is made of all packets. */
+function hostsLack({ hosts, total, windows, without }: Summary): string[] {
+  const lacks: string[] = [];
+  const unknown = (known: Map<string, Amount>) => [...known.values()].reduce((left, one) => left - one.bytes, total.bytes);
+  const [out, into] = [unknown(hosts.sent), unknown(hosts.received)];
+  if (out > 0 || into > 0) {
+    lacks.push(`Hosts that are not among the ${HOSTS} of their window that send or receive most sent ${percent(Math.max(0, out), total.bytes)} of the bytes, and received ${percent(Math.max(0, into), total.bytes)}.`);
+  }
+  if (without.hosts > 0) lacks.push(tooFarBack("hosts", without.hosts, windows));
+  return lacks;
+}
+
+function tooFarBack(ofWhat: string, without: number, windows: number): string {
+  return `The ${ofWhat} of ${whole(without)} of ${whole(windows)} windows are not kept: only totals go so far back.`;
 }
 
 /** What stands in place of traffic that nothing counts. */
@@ -242,13 +277,15 @@ export class TrafficView {
 
   private topTables(summary: Summary): HTMLElement[] {
     const all = summary.conversations;
-    const keyed = (dimension: Exclude<Dimension, "host">) => group(all, (one) => one[dimension]);
+    const lacks = conversationsLack(summary);
+    // Of these, all packets are known where the filters are known of all packets.
+    const side = summary.exact ? [] : lacks;
     return [
       this.hosts(summary),
-      this.topTable("Pairs of hosts", "pair", keyed("pair"), summary),
-      this.topTable("Services", "service", keyed("service"), summary),
-      this.topTable("Protocols", "protocol", keyed("protocol"), summary),
-      ...(this.several ? [this.topTable("Interfaces", "interface", keyed("interface"), summary)] : []),
+      this.topTable("Pairs of hosts", "pair", group(all, (one) => one.pair), summary, lacks),
+      this.topTable("Services", "service", group(all, (one) => one.service), summary, lacks),
+      this.topTable("Protocols", "protocol", summary.protocols, summary, side),
+      ...(this.several ? [this.topTable("Interfaces", "interface", summary.interfaces, summary, side)] : []),
       ...this.ofRun(),
     ];
   }
@@ -257,7 +294,8 @@ export class TrafficView {
     return this.more.has(name) ? MORE_ROWS : ROWS;
   }
 
-  private block(name: string, known: number, content: HTMLElement): HTMLElement {
+  /** A table with what it lacks, and a button for more of its rows. */
+  private block(name: string, known: number, content: HTMLElement, lacks: string[]): HTMLElement {
     const more = this.more.has(name);
     const toggle = () => {
       if (more) this.more.delete(name);
@@ -267,11 +305,12 @@ export class TrafficView {
     const button = known > ROWS
       ? h("button", { type: "button", "data-key": `more ${name}`, "aria-expanded": String(more), onclick: toggle }, more ? "Fewer rows" : "More rows")
       : null;
-    return h("section", { class: "block" }, content, button);
+    const notes = lacks.map((text) => h("p", { class: "quiet lacks" }, text));
+    return h("section", { class: "block" }, content, ...notes, button);
   }
 
-  private topTable(name: string, dimension: Dimension, all: Map<string, Amount>, summary: Summary): HTMLElement {
-    const { total } = this.complete(summary);
+  private topTable(name: string, dimension: Dimension, all: Map<string, Amount>, summary: Summary, lacks: string[]): HTMLElement {
+    const { total } = summary;
     const { rows, other } = largest(all, this.rowsOf(name), total);
     const seconds = Math.max(summary.span, 1) / 1000;
     const cells = (amount: Amount): Child[] => [
@@ -281,7 +320,7 @@ export class TrafficView {
     body.push(["other", ...cells(other)], ["total", ...cells(total)]);
     const pick = this.pick(dimension, rows.map(([key]) => key));
     const content = table(name, [dimension, "bits/s", "packets/s", "bytes", "share"], body, new Set([1, 2, 3, 4]), pick);
-    return this.block(name, all.size, content);
+    return this.block(name, all.size, content, lacks);
   }
 
   /** A click on a row shows packets of its value in the range that is shown. */
@@ -300,17 +339,8 @@ export class TrafficView {
     };
   }
 
-  /** The total that a table adds up to: what meets the filter, or everything. */
-  private complete(summary: Summary): { total: Amount } {
-    const known = zero();
-    summary.conversations.forEach((one) => plus(known, one));
-    const total = this.state.link.filters.length > 0 ? known : summary.total;
-    return { total };
-  }
-
   private hosts(summary: Summary): HTMLElement {
-    const sent = group(summary.conversations, (one: Conversation) => one.src);
-    const received = group(summary.conversations, (one: Conversation) => one.dst);
+    const { sent, received } = summary.hosts;
     const both = new Map<string, Amount>();
     for (const host of new Set([...sent.keys(), ...received.keys()])) {
       const sum = zero();
@@ -318,12 +348,12 @@ export class TrafficView {
       plus(sum, received.get(host) ?? zero());
       both.set(host, sum);
     }
-    const { total } = this.complete(summary);
+    const { total } = summary;
     const { rows } = largest(both, this.rowsOf("Hosts"), total);
     const seconds = Math.max(summary.span, 1) / 1000;
     const rate = (amount: Amount) => short((8 * amount.bytes) / seconds);
     const cells = (out: Amount, into: Amount): Child[] => [
-      rate(out), rate(into), short(out.packets / seconds), percent(out.bytes, total.bytes),
+      rate(out), rate(into), whole(out.packets), whole(into.packets), percent(out.bytes, total.bytes),
     ];
     const [restOut, restIn] = [{ ...total }, { ...total }];
     const body = rows.map(([host]): Child[] => {
@@ -335,12 +365,10 @@ export class TrafficView {
       return [value(this.state, "host", host), ...cells(out, into)];
     });
     body.push(["other", ...cells(restOut, restIn)], ["total", ...cells(total, total)]);
-    const head = ["host", "sent, bits/s", "received, bits/s", "sent, packets/s", "share sent"];
+    const head = ["host", "bits/s sent", "bits/s received", "packets sent", "packets received", "share sent"];
     const pick = this.pick("host", rows.map(([host]) => host));
-    const content = table("Hosts", head, body, new Set([1, 2, 3, 4]), pick);
-    const note = this.state.link.filters.length > 0 && summary.unknown.bytes > 0
-      ? h("p", { class: "quiet" }, `Of ${percent(summary.unknown.bytes, summary.unknown.bytes + total.bytes)} of the bytes it is not known whether they meet the filter: they are in none of the 200 largest conversations of their windows.`)
-      : null;
-    return this.block("Hosts", both.size, h("div", {}, content, note));
+    const content = table("Hosts", head, body, new Set([1, 2, 3, 4, 5]), pick);
+    const lacks = summary.hosts.ofAll ? hostsLack(summary) : conversationsLack(summary);
+    return this.block("Hosts", both.size, content, lacks);
   }
 }
