@@ -5,6 +5,7 @@ import { clean, h, put, redraw, type Child } from "./dom";
 import { moment } from "./format";
 import { ofRow, showPackets } from "./packets";
 import { librarySelect, queries } from "./queries";
+import { rangeNote, type Range } from "./range";
 import { cell } from "./rows";
 import { isAlert, type State } from "./state";
 
@@ -53,6 +54,13 @@ function alerts(state: State): Alert[] {
   const order = (one: Alert) => String(one.row["alert.last"] ?? one.row.ts);
   return [...all.values()].sort((a, b) =>
     Number(b.goesOn) - Number(a.goesOn) || (order(a) < order(b) ? 1 : order(a) > order(b) ? -1 : 0));
+}
+
+/** Whether an alert went on in a range. */
+function overlaps(row: Row, [from, to]: Range): boolean {
+  const at = (name: string) => Date.parse(String(row[name]));
+  const [first, last] = [at("alert.first"), at("alert.last")];
+  return first <= to && (Number.isNaN(last) ? first : last) >= from;
 }
 
 export class AlertsView {
@@ -107,10 +115,13 @@ export class AlertsView {
   }
 
   private alerts(): Child[] {
-    const all = alerts(this.state);
+    const every = alerts(this.state);
+    const { range } = this.state.link;
+    const all = range ? every.filter((one) => overlaps(one.row, range)) : every;
     const runs = [...this.state.rows.values()].some((kept) => kept.outputs.some(isAlert));
     if (!runs) return [h("p", { class: "quiet" }, "No program that runs raises alerts. Choose a detector above, or start with `weir serve detectors/ \u2026`.")];
     const left = this.hides ? all.filter((one) => !this.acknowledged.has(one.key)) : all;
+    const note = rangeNote(this.state, "alerts that went on at some time");
     const hidden = all.length - left.length;
     const toggle = hidden > 0 || !this.hides
       ? h("button", { type: "button", "data-key": "hides", "aria-pressed": String(!this.hides), onclick: () => {
@@ -118,10 +129,10 @@ export class AlertsView {
         this.update();
       } }, this.hides ? `Show ${hidden} acknowledged` : "Hide acknowledged")
       : null;
-    if (left.length === 0) return [toggle, h("p", { class: "quiet" }, all.length > 0 ? "All alerts are acknowledged." : "No alerts so far.")];
+    if (left.length === 0) return [note, toggle, h("p", { class: "quiet" }, all.length > 0 ? "All alerts are acknowledged." : range ? "No alerts in this range." : "No alerts so far.")];
     const items = left.slice(0, SHOWN).map((one) => this.alert(one));
     const more = left.length > SHOWN ? h("p", { class: "quiet" }, `The latest ${SHOWN} of ${left.length}.`) : null;
-    return [toggle, h("ul", { class: "plain alerts" }, ...items), more];
+    return [note, toggle, h("ul", { class: "plain alerts" }, ...items), more];
   }
 
   private alert({ key, row, program, goesOn }: Alert): HTMLElement {

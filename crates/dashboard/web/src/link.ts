@@ -8,6 +8,8 @@ export interface Link {
   filters: Filter[];
   /** Times in milliseconds since 1970. */
   range?: [number, number];
+  /** How much of the latest is shown where no range is chosen, in seconds. */
+  seconds: number;
   /** The program that is shown. */
   program?: string;
   /** The text of a query that is not run yet. */
@@ -18,6 +20,8 @@ export interface Link {
 }
 
 const DIMENSIONS = new Set(["host", "pair", "service", "protocol", "interface"]);
+const SECONDS = 300;
+const SECONDS_MAX = 3600;
 const UNITS = ["bits", "packets", "conversations"];
 
 export function write(link: Link): string {
@@ -26,6 +30,7 @@ export function write(link: Link): string {
     params.append("f", `${excludes ? "!" : ""}${dimension}:${value}`);
   }
   if (link.range) params.set("t", link.range.map(Math.round).join("-"));
+  if (link.seconds !== SECONDS) params.set("s", String(link.seconds));
   if (link.program) params.set("p", link.program);
   if (link.query) params.set("q", link.query);
   if (link.unit && link.unit !== "bits") params.set("u", link.unit);
@@ -48,10 +53,12 @@ export function read(hash: string): Link {
     }
   }
   const times = /^(-?\d+)-(-?\d+)$/.exec(params.get("t") ?? "");
+  const seconds = Number(params.get("s"));
   return {
     view: view ?? "traffic",
     filters,
     range: times ? [Number(times[1]), Number(times[2])] : undefined,
+    seconds: seconds > 0 && seconds <= SECONDS_MAX ? seconds : SECONDS,
     program: params.get("p") ?? undefined,
     query: params.get("q") ?? undefined,
     unit: UNITS.find((unit) => unit === params.get("u")) ?? "bits",

@@ -7,7 +7,8 @@ import { clean, h, put, redraw, type Child } from "./dom";
 import type { Editor, Finding } from "./editor";
 import { moment, whole } from "./format";
 import { FLOWS, TRAFFIC } from "./model";
-import { axes, draw, legend, rowTable, type Axes } from "./rows";
+import { rangeNote } from "./range";
+import { axes, draw, legend, rowsWithin, rowTable, type Axes } from "./rows";
 import { Kept, type State } from "./state";
 
 interface LibraryQuery {
@@ -226,18 +227,20 @@ export class QueriesView {
       this.chart = undefined;
       this.drawn = shape;
     }
+    const { range } = this.state.link;
     redraw(this.results, () => {
       const parts: Child[] = [];
+      parts.push(rangeNote(this.state, "rows"));
       if (kept.skipped > 0) parts.push(h("p", { class: "bad" }, `${whole(kept.skipped)} rows are not here: there were more than this page keeps.`));
       kept.outputs.forEach((output, i) => {
         if (i === 0) parts.push(...this.charted(program, output));
-        parts.push(rowTable(program, kept, output));
+        parts.push(rowTable(program, rowsWithin(kept, output, range), output));
       });
       put(this.results, ...parts);
     });
     const [output] = kept.outputs;
     const shown = output && this.axes(program, output);
-    if (output && shown && this.chart) draw(this.chart, kept.of(output), shown);
+    if (output && shown && this.chart) draw(this.chart, rowsWithin(kept, output, range), shown);
   }
 
   /** Rows of a query over a capture, which stay as they are. */
@@ -252,7 +255,7 @@ export class QueriesView {
       bad(answer.more, "There were more rows than are shown here."),
       bad(answer.cut_short, "It took too long, and was ended before the end of the capture."),
       bad(answer.failed, "The capture could not be read to its end."),
-      ...kept.outputs.map((output) => rowTable(undefined, kept, output)),
+      ...kept.outputs.map((output) => rowTable(undefined, kept.of(output), output)),
       h("details", {}, h("summary", {}, "What the run said"), h("pre", {}, answer.said.split("\n").map(clean).join("\n"))));
   }
 
@@ -280,7 +283,7 @@ export class QueriesView {
     const kept = this.state.rows.get(program);
     if (!shown || !kept) return [];
     const { values, keys } = axes(output);
-    this.chart ??= new Chart(`Rows of ${output.name} over time`);
+    this.chart ??= new Chart(`Rows of ${output.name} over time`, (from, to) => this.state.go({ range: [from, to] }));
     const select = (label: string, all: string[], now: string, set: (name: string) => void) => {
       const element = h("select", { "aria-label": label, "data-key": label, onchange: () => {
         set(element.value);
@@ -295,7 +298,7 @@ export class QueriesView {
         select("Split by", ["", ...keys.map((one) => one.name)], by, (name) =>
           this.chosen.set(program, { value: shown.value.name, by: name }))),
       this.chart.element,
-      legend(kept.of(output), shown),
+      legend(rowsWithin(kept, output, this.state.link.range), shown),
     ];
   }
 }

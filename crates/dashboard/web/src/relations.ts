@@ -6,8 +6,9 @@ import { COLORS, OTHER_COLOR } from "./chart";
 import { clean, h, put, redraw, s } from "./dom";
 import { short } from "./format";
 import { group, type Conversation, type Dimension } from "./model";
+import { range, rangeControls } from "./range";
 import type { State } from "./state";
-import { conversationsLack, filters, range, uncounted, value } from "./traffic";
+import { conversationsLack, filters, uncounted, value } from "./traffic";
 
 const SOURCES = 10;
 const SERVICES = 8;
@@ -50,12 +51,12 @@ export class RelationsView {
     if (this.built !== this.state.countsTraffic) return this.show(host);
     if (!this.built) return;
     const { state } = this;
-    const [from, to] = range(state, 300);
+    const [from, to] = range(state);
     const summary = state.model.summary(from, to, state.link.filters);
     const { conversations } = summary;
     const lacks = conversationsLack(summary);
     const note = lacks.length > 0 ? lacks.join(" ") : "All conversations.";
-    redraw(this.head, () => put(this.head, filters(state), h("p", { class: "quiet" }, note)));
+    redraw(this.head, () => put(this.head, h("div", { class: "controls" }, ...rangeControls(state)), filters(state), h("p", { class: "quiet" }, note)));
     redraw(this.diagram, () => put(this.diagram, this.sankey(conversations), this.flows(conversations)));
     redraw(this.matrix, () => put(this.matrix, this.hosts(conversations)));
   }

@@ -3,10 +3,11 @@
 import { api } from "./api";
 import { Chart, topLines, type Line } from "./chart";
 import { choice, clean, copySign, h, put, redraw, table, type Child, type Pick } from "./dom";
-import { moment, percent, short, span, time, whole } from "./format";
+import { percent, short, span, whole } from "./format";
 import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
 import type { Amount, Dimension, Filter, Side, Summary } from "./model";
 import { ofValue, showPackets } from "./packets";
+import { range, rangeControls, RangeFields } from "./range";
 import type { State } from "./state";
 import flowsText from "../../programs/page-flows.weir";
 import trafficText from "../../programs/page-traffic.weir";
@@ -18,7 +19,6 @@ const MORE_ROWS = 100;
 const CONVERSATIONS = 200;
 const HOSTS = 60;
 
-const SPANS: [string, string][] = [["60", "1 min"], ["300", "5 min"], ["900", "15 min"], ["3600", "1 h"]];
 
 /** Counts of the ledger that are losses or worth a look, in packets. */
 const LOSSES: [string, string][] = [
@@ -58,13 +58,6 @@ export function filters(state: State): HTMLElement {
   };
   const all = state.link.filters.map(one);
   return h("div", { class: "filters", "aria-label": "Filters", role: "group" }, ...all);
-}
-
-/** The range that is shown: the link's, or the last while of what comes. */
-export function range(state: State, seconds: number): [number, number] {
-  if (state.link.range) return state.link.range;
-  const { first = 0, last = 0 } = state.model;
-  return state.run?.reads_again ? [first, last] : [Math.max(first, last - seconds * 1000), last];
 }
 
 /** What tables lack that are made of conversations. */
@@ -121,10 +114,10 @@ export function uncounted(state: State): HTMLElement {
 
 export class TrafficView {
   readonly title = "Traffic";
-  private seconds = 300;
   private more = new Set<string>();
   private readonly chart: Chart;
   private readonly top = h("div");
+  private readonly times: RangeFields;
   private readonly legend = h("div", { class: "legend" });
   private readonly tables = h("div", { class: "tables" });
   private built = false;
@@ -134,13 +127,14 @@ export class TrafficView {
   constructor(private readonly state: State) {
     this.chart = new Chart("Traffic over time", (from, to) =>
       this.state.go({ range: [from, to] }));
+    this.times = new RangeFields(state);
   }
 
   show(host: HTMLElement): void {
     this.built = this.state.countsTraffic;
     this.chart.forget();
     if (this.built) {
-      put(host, h("h2", { class: "hidden" }, "Traffic"), this.top, this.chart.element, this.legend, this.tables);
+      put(host, h("h2", { class: "hidden" }, "Traffic"), this.top, this.times.element, this.chart.element, this.legend, this.tables);
     } else put(host, uncounted(this.state));
     this.update(host);
   }
@@ -150,7 +144,8 @@ export class TrafficView {
     if (!this.built) return;
     const { state } = this;
     this.several = state.model.interfaces().length > 1;
-    const [from, to] = range(state, this.seconds);
+    const [from, to] = range(state);
+    this.times.update();
     const summary = state.model.summary(from, to, state.link.filters);
     redraw(this.top, () => put(this.top, this.controls(), filters(state), this.numbers(summary), this.losses()));
     const { at, by } = state.model.series(from, to, state.link.filters, this.side);
@@ -184,19 +179,7 @@ export class TrafficView {
       ? choice("Stacked by", [["protocol", "by protocol"], ["interface", "by interface"]], this.side,
         (by) => state.go({ by: by === "interface" ? by : undefined }))
       : null;
-    const set = (seconds: string) => {
-      this.seconds = Number(seconds);
-      state.go({ range: undefined });
-    };
-    const spans = state.run?.reads_again || state.link.range ? null
-      : choice("Time range", SPANS, String(this.seconds), set);
-    const all = state.link.range
-      ? h("button", { type: "button", "data-key": "all", onclick: () => state.go({ range: undefined }) }, "All times")
-      : null;
-    const [from, to] = range(state, this.seconds);
-    const shown = h("span", { class: "quiet" },
-      `${moment(from)} to ${time(to + state.model.interval)} UTC, windows of ${span(state.model.interval)}`);
-    return h("div", { class: "controls" }, units, sides, spans, all, shown);
+    return h("div", { class: "controls" }, units, sides, ...rangeControls(state));
   }
 
   /** The rates: of a live run now, else over the range. */
@@ -327,7 +310,7 @@ export class TrafficView {
   private pick(dimension: Dimension, keys: string[]): Pick {
     const question = (at: number) => {
       const key = keys[at];
-      const shown = range(this.state, this.seconds);
+      const shown = range(this.state);
       return key === undefined ? undefined : ofValue(this.state, { dimension, value: key, excludes: false }, shown);
     };
     return {

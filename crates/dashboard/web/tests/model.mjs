@@ -3,9 +3,13 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const source = fileURLToPath(new URL("../src/model.ts", import.meta.url));
-const built = await build({ entryPoints: [source], bundle: true, format: "esm", write: false });
-const { Model } = await import(`data:text/javascript;base64,${Buffer.from(built.outputFiles[0].text).toString("base64")}`);
+async function load(name) {
+  const source = fileURLToPath(new URL(`../src/${name}`, import.meta.url));
+  const built = await build({ entryPoints: [source], bundle: true, format: "esm", write: false });
+  return import(`data:text/javascript;base64,${Buffer.from(built.outputFiles[0].text).toString("base64")}`);
+}
+
+const [{ Model }, { parseTime }] = await Promise.all(["model.ts", "format.ts"].map(load));
 
 const ALL = [-Infinity, Infinity];
 
@@ -65,4 +69,19 @@ const only = (dimension, value, excludes = false) => [{ dimension, value, exclud
   model.take({ program: "page-flows", next: 0, skipped: 0, outputs: [], rows: [] });
   const bare = model.summary(...ALL, []);
   assert.deepEqual([bare.total.packets, bare.conversations.length, bare.without.hosts], [720_000, 0, 3600]);
+}
+
+// Times that are typed: the day is that of the latest packet, or the one before.
+{
+  const near = Date.UTC(2026, 10, 21, 1, 0);
+  const times = {
+    "00:30": "2026-11-21T00:30:00.000Z",
+    "1:00:02.5": "2026-11-21T01:00:02.500Z",
+    "23:59:59": "2026-11-20T23:59:59.000Z",
+    "2026-11-21 05:51": "2026-11-21T05:51:00.000Z",
+    "2026-11-21t05:51:12z": "2026-11-21T05:51:12.000Z",
+    "2026-11-21T05:51:12-02:00": "2026-11-21T07:51:12.000Z",
+  };
+  for (const [text, wanted] of Object.entries(times)) assert.equal(new Date(parseTime(text, near)).toISOString(), wanted, text);
+  for (const text of ["", "24:00", "12:60", "12", "noon", "2026-13-01T00:00Z", "2026-11-21"]) assert.ok(Number.isNaN(parseTime(text, near)), text);
 }

@@ -201,6 +201,68 @@ async function sides(one) {
   await click(page, ".choice button", "bits/s");
 }
 
+/** A range of time, by mouse and by keyboard, and the views that show it. */
+async function ranges(one) {
+  const { page } = one;
+  await view(page, "Traffic", "Services");
+  const packets = () => page.evaluate(() => Number(document.querySelectorAll(".tile strong")[2].innerText.replace(/\D/g, "")));
+  const hash = () => page.evaluate(() => location.hash);
+  const all = await packets();
+  const box = await (await page.$(".chart .u-over")).boundingBox();
+  const [x, y] = [box.x + box.width * 0.7, box.y + box.height / 2];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x + box.width * 0.15, y, { steps: 5 });
+  await page.mouse.up();
+  await page.waitForFunction(() => /[?&]t=\d+-\d+/.test(location.hash));
+  // What has a range is drawn a moment after the link has it.
+  await page.waitForSelector("main [data-key=all]");
+  const dragged = await packets();
+  assert.ok(dragged > 100 && dragged < all, `${dragged} of ${all}`);
+  const [from, to] = await page.evaluate(() => [...document.querySelectorAll("form input")].map((input) => Date.parse(input.value)));
+  assert.ok((await hash()).includes(`t=${from}-${to}`), `${await hash()}: ${from} to ${to}`);
+  // The flood is in it, and other views follow.
+  await view(page, "Relations", "Hosts to hosts");
+  await until(page, "All times");
+  await view(page, "Queries", "page-flows");
+  await press(page, "[data-key=flood]");
+  await until(page, "Only rows from 2026-11-21 05:51:1");
+  await page.waitForSelector(".results .chart canvas");
+  const rowsOf = () => page.evaluate(() => [...document.querySelectorAll(".results tbody tr")].map((row) => Date.parse(row.cells[0].innerText)));
+  await page.waitForFunction(() => document.querySelectorAll(".results tbody tr").length > 2);
+  const times = (await rowsOf()).filter((ms) => !Number.isNaN(ms));
+  assert.ok(times.length > 0 && times.every((ms) => ms >= from && ms <= to), `${times} from ${from} to ${to}`);
+  await view(page, "Alerts", "Only alerts that went on at some time from 2026-11-21");
+  await page.waitForSelector(".alert");
+  await click(page, "button", "All times");
+  await page.waitForFunction(() => !location.hash.includes("t="));
+  // By keyboard, as a time of day and as one of RFC 3339.
+  await view(page, "Traffic", "Services");
+  const choose = async (begin, end) => {
+    for (const [field, value] of [["#range-from", begin], ["#range-to", end]]) {
+      await page.$eval(field, (input) => input.select());
+      await page.type(field, value);
+      if (value === "") await page.$eval(field, (input) => (input.value = ""));
+    }
+    await page.keyboard.press("Enter");
+  };
+  await choose("05:51:10", "2026-11-21T06:51:12.5+01:00");
+  const wanted = [10_000, 12_500].map((ms) => Date.UTC(2026, 10, 21, 5, 51) + ms).join("-");
+  await page.waitForFunction((range) => location.hash.includes(`t=${range}`), {}, wanted);
+  await page.waitForSelector("main [data-key=all]");
+  assert.ok(await packets() < all);
+  await view(page, "Alerts", "No alerts in this range.");
+  await view(page, "Traffic", "Services");
+  await choose("yesterday", "");
+  await until(page, "From: \u201cyesterday\u201d is no time of day");
+  await choose("05:51:13", "05:51:12");
+  await until(page, "The range ends before it begins.");
+  await accessible(page, "ranges");
+  await choose("", "05:51:12");
+  await page.waitForFunction((t) => !location.hash.includes(t), {}, wanted);
+  await click(page, "button", "All times");
+}
+
 async function queries(one) {
   const { page } = one;
   await view(page, "Queries", "page-flows");
@@ -443,7 +505,7 @@ async function uses() {
   const one = await open(address, { width: 1280, height: 900, scheme: "light" });
   const steps = kind === "plain" ? { adding } : { traffic, packets, plan, queries, keyboard };
   if (kind === "live") Object.assign(steps, { sides });
-  if (kind === "file") Object.assign(steps, { hostile, alerts, captures });
+  if (kind === "file") Object.assign(steps, { ranges, hostile, alerts, captures });
   for (const [name, run] of Object.entries(steps)) {
     await step(name, async () => {
       await run(one);
