@@ -445,6 +445,13 @@ async function plan(one) {
   if (kind === "live") await page.waitForFunction(() => [...document.querySelectorAll(".flow")].some((p) => p.innerText.includes("/s)")));
   const flows = await page.evaluate(() => [...document.querySelectorAll(".flow")].map((p) => p.innerText));
   assert.ok(flows.length >= 3 && flows.every((text) => /^in [\d\u202f]+/.test(text)), flows.join("; "));
+  // The list of stages leads to them.
+  await page.waitForSelector(".ranking button.link");
+  const ranked = await rows(page, "Stages that left out or hold most");
+  assert.ok(ranked.length > 0 && ranked.every(([, level]) => ["kernel", "worker", "machine"].includes(level)), String(ranked));
+  await press(page, ".ranking button.link");
+  const reached = await page.evaluate(() => document.activeElement.querySelector("code")?.innerText);
+  assert.ok(reached?.startsWith(ranked[0][0].replace("\u2026", "")), `${reached}: ${ranked[0]}`);
 }
 
 /** Everything can be reached by Tab, and shows that it has the focus. */
