@@ -17,6 +17,11 @@ export interface Link {
   unit?: string;
   /** What the time line is stacked by, where it is not protocols. */
   by?: Side;
+  /** The capture that a query is to run over, where it is not what the run reads. */
+  capture?: string;
+  /** Columns of the chart of rows: its numbers, and what they are split by; empty for nothing. */
+  value?: string;
+  split?: string;
 }
 
 const DIMENSIONS = new Set(["host", "pair", "service", "protocol", "interface"]);
@@ -35,6 +40,9 @@ export function write(link: Link): string {
   if (link.query) params.set("q", link.query);
   if (link.unit && link.unit !== "bits") params.set("u", link.unit);
   if (link.by === "interface") params.set("b", link.by);
+  if (link.capture) params.set("c", link.capture);
+  if (link.value !== undefined) params.set("v", link.value);
+  if (link.split !== undefined) params.set("y", link.split);
   const text = params.toString();
   return `#/1/${link.view}${text ? `?${text}` : ""}`;
 }
@@ -63,5 +71,8 @@ export function read(hash: string): Link {
     query: params.get("q") ?? undefined,
     unit: UNITS.find((unit) => unit === params.get("u")) ?? "bits",
     by: params.get("b") === "interface" ? "interface" : undefined,
+    capture: params.get("c") ?? undefined,
+    value: params.get("v") ?? undefined,
+    split: params.get("y") ?? undefined,
   };
 }

@@ -2,6 +2,7 @@
 
 import { api } from "./api";
 import { Chart, topLines, type Line } from "./chart";
+import { copyText } from "./copy";
 import { choice, clean, copySign, h, put, redraw, table, type Child, type Pick } from "./dom";
 import { percent, short, span, whole } from "./format";
 import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
@@ -34,7 +35,7 @@ export function value(state: State, dimension: Dimension, text: string): HTMLEle
     const excludes = event instanceof MouseEvent && event.shiftKey;
     state.filter({ dimension, value: text, excludes });
   };
-  const copy = () => void navigator.clipboard?.writeText(text).catch(() => undefined);
+  const copy = () => void copyText(text, shown);
   const title = "Only this; with Shift: all but this";
   const key = `${dimension} ${text}`;
   return h(

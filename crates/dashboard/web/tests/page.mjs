@@ -344,8 +344,26 @@ async function captures(one) {
   await click(page, "button", "Remove the capture");
   await page.waitForFunction(() => document.querySelector("#query-over").value === "");
   await page.select("#query-over", "file:mixed.pcap");
+  await page.waitForFunction(() => location.hash.includes("c=file%3Amixed.pcap"));
   await run("mixed.pcap");
-  await page.select("#query-over", "");
+  // Rows with a time have a chart, and the link has its columns.
+  await page.click(".cm-content");
+  await page.keyboard.press("End");
+  await page.keyboard.type(", bytes = sum(len) by ip.proto every 1s", { delay: 1 });
+  await page.keyboard.press("Escape");
+  await click(page, "button.main", "Run");
+  await page.waitForSelector(".results .chart canvas");
+  await page.select("[aria-label=Value]", "n");
+  await page.select("[aria-label='Split by']", "ip.proto");
+  await until(page, "Sums of n since 2026-11-21");
+  await page.waitForFunction(() => /v=n&y=ip.proto/.test(location.hash));
+  assert.ok((await page.evaluate(() => document.querySelector(".results .legend").innerText)).includes("6: "));
+  // Who gets the link has the same choice; a capture that is gone is said to be.
+  await page.reload({ waitUntil: "domcontentloaded" });
+  await page.waitForFunction(() => document.querySelector("#query-over")?.value === "file:mixed.pcap");
+  await page.evaluate(() => { location.hash = location.hash.replace("mixed.pcap", "gone.pcap"); });
+  await until(page, "The capture of the link is not kept by this run.");
+  await page.waitForFunction(() => !location.hash.includes("c="));
 }
 
 /** Names that packets brought are text and nothing else. */
@@ -397,6 +415,42 @@ async function panel(page, where) {
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => !document.querySelector("dialog"));
   return shown;
+}
+
+/** The link of the page, and values, with a clipboard and without; a query that a link lacks. */
+async function links(one) {
+  const { page } = one;
+  await view(page, "Traffic", "Services");
+  const clipboard = (has) => page.evaluate((is) => {
+    const value = is ? { writeText: async (text) => { window.copied = text; } } : undefined;
+    Object.defineProperty(navigator, "clipboard", { value, configurable: true });
+  }, has);
+  await clipboard(true);
+  await click(page, "#switches button", "Copy link");
+  await until(page, "Copied the link of this view");
+  assert.equal(await page.evaluate(() => window.copied), await page.evaluate(() => location.href));
+  await page.waitForFunction(() => !document.querySelector(".copied"));
+  await clipboard(false);
+  for (const [selector, wanted] of [["#switches [data-key=link]", page.url()], [".tables button.copy", undefined]]) {
+    await press(page, selector);
+    await page.waitForSelector("#copied-text");
+    const shown = await page.evaluate(() => [document.querySelector("#copied-text").value, getSelection().toString()]);
+    assert.equal(shown[0], wanted ?? (await rows(page, "Hosts"))[0][0]);
+    assert.equal(shown[1], shown[0]);
+    await accessible(page, "copy by hand");
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => !document.querySelector("dialog"));
+  }
+  await view(page, "Queries", "page-flows");
+  await page.waitForSelector(".cm-content");
+  await page.click(".cm-content");
+  await page.evaluate(() => document.execCommand("insertText", false, `# ${"long ".repeat(900)}`));
+  await until(page, "so the link of the page lacks it");
+  assert.ok(!page.url().includes("q="), page.url().slice(0, 200));
+  await page.keyboard.down("Control");
+  await page.keyboard.press("z");
+  await page.keyboard.up("Control");
+  await page.waitForFunction(() => !document.body.innerText.includes("so the link of the page lacks it"));
 }
 
 /** From rows to their packets, and to a file. */
@@ -512,7 +566,7 @@ async function uses() {
   const one = await open(address, { width: 1280, height: 900, scheme: "light" });
   const steps = kind === "plain" ? { adding } : { traffic, packets, plan, queries, keyboard };
   if (kind === "live") Object.assign(steps, { sides });
-  if (kind === "file") Object.assign(steps, { ranges, hostile, alerts, captures });
+  if (kind === "file") Object.assign(steps, { ranges, links, hostile, alerts, captures });
   for (const [name, run] of Object.entries(steps)) {
     await step(name, async () => {
       await run(one);
