@@ -391,7 +391,19 @@ async function alerts(one) {
   await page.screenshot({ path: `${pictures}/${kind}-alert.png`, fullPage: true });
   await click(page, ".alert button", "Packets");
   assert.ok((await panel(page, "packets of an alert")).includes("198.51.100.2"));
+  const suppress = async (howLong, wanted) => {
+    await click(page, ".alert button", "Suppress");
+    await click(page, ".alert button", howLong);
+    await until(page, wanted);
+    await press(page, "[aria-label^='Remove flood']");
+    await until(page, "No alert is suppressed.");
+  };
+  // Of files, time is that of packets.
+  await suppress("For 1 hour", "server=198.51.100.2 until 2026-11-21T06:51:1");
+  await suppress("For 1 day", "server=198.51.100.2 until 2026-11-22T05:51:1");
   await click(page, ".alert button", "Suppress");
+  await accessible(page, "how long to suppress");
+  await click(page, ".alert button", "For ever");
   await until(page, "server=198.51.100.2 added");
   await press(page, "[aria-label^='Remove flood']");
   await until(page, "No alert is suppressed.");
@@ -403,6 +415,12 @@ async function alerts(one) {
   await until(page, "All alerts are acknowledged.");
   await press(page, "[data-key=hides]");
   await until(page, "SYNs to 198.51.100.2");
+  await page.evaluate(() => document.querySelectorAll(".alert [data-key^=ack]").length).then(async (n) => {
+    for (let i = 0; i < n; i += 1) await click(page, ".alert button", "Take back");
+  });
+  await page.waitForFunction(() => ![...document.querySelectorAll(".alert button")].some((b) => b.innerText === "Take back"));
+  await page.reload({ waitUntil: "domcontentloaded" });
+  await page.waitForSelector(".alert");
 }
 
 /** Waits until a panel of packets has some, and looks at the first. */
