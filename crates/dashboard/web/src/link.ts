@@ -1,7 +1,7 @@
 // Links: the view, its filter and its query stand after the `#`, which no server sees. A link
 // begins with its version, so that later pages can read earlier ones.
 
-import type { Filter, Side } from "./model";
+import type { Filter, Order, Side } from "./model";
 
 export interface Link {
   view: string;
@@ -10,6 +10,8 @@ export interface Link {
   range?: [number, number];
   /** How much of the latest is shown where no range is chosen, in seconds. */
   seconds: number;
+  /** What tables of traffic are sorted by, where it is not bytes. */
+  order?: Order;
   /** The program that is shown. */
   program?: string;
   /** The text of a query that is not run yet. */
@@ -40,6 +42,7 @@ export function write(link: Link): string {
   if (link.query) params.set("q", link.query);
   if (link.unit && link.unit !== "bits") params.set("u", link.unit);
   if (link.by === "interface") params.set("b", link.by);
+  if (link.order === "packets") params.set("o", link.order);
   if (link.capture) params.set("c", link.capture);
   if (link.value !== undefined) params.set("v", link.value);
   if (link.split !== undefined) params.set("y", link.split);
@@ -71,6 +74,7 @@ export function read(hash: string): Link {
     query: params.get("q") ?? undefined,
     unit: UNITS.find((unit) => unit === params.get("u")) ?? "bits",
     by: params.get("b") === "interface" ? "interface" : undefined,
+    order: params.get("o") === "packets" ? "packets" : undefined,
     capture: params.get("c") ?? undefined,
     value: params.get("v") ?? undefined,
     split: params.get("y") ?? undefined,

@@ -20,6 +20,9 @@ export type Dimension = "host" | "pair" | "service" | "protocol" | "interface";
 /** What a time line is stacked by: all packets are known by it. */
 export type Side = "protocol" | "interface";
 
+/** What tables are sorted by. */
+export type Order = keyof Amount;
+
 /** A condition on conversations. */
 export interface Filter {
   dimension: Dimension;
@@ -383,13 +386,14 @@ function minus(from: Amount, less: Amount): void {
   from.bytes -= less.bytes;
 }
 
-/** The largest first by bytes; those beyond `n`, and what is in none, are `other`. */
+/** The largest first; those beyond `n`, and what is in none, are `other`. */
 export function largest(
   all: Map<string, Amount>,
   n: number,
   total: Amount,
+  order: Order,
 ): { rows: [string, Amount][]; other: Amount } {
-  const sorted = [...all].sort((a, b) => b[1].bytes - a[1].bytes || (a[0] < b[0] ? -1 : 1));
+  const sorted = [...all].sort((a, b) => b[1][order] - a[1][order] || (a[0] < b[0] ? -1 : 1));
   const rows = sorted.slice(0, n);
   const other = { packets: total.packets, bytes: total.bytes };
   for (const [, sum] of rows) {

@@ -6,7 +6,7 @@ import { copyText } from "./copy";
 import { choice, clean, copySign, h, put, redraw, table, type Child, type Pick } from "./dom";
 import { percent, short, span, whole } from "./format";
 import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
-import type { Amount, Dimension, Filter, Side, Summary } from "./model";
+import type { Amount, Dimension, Filter, Order, Side, Summary } from "./model";
 import { ofValue, showPackets } from "./packets";
 import { range, rangeControls, RangeFields } from "./range";
 import type { State } from "./state";
@@ -48,14 +48,23 @@ export function value(state: State, dimension: Dimension, text: string): HTMLEle
   );
 }
 
-/** The filters as buttons that take them away. */
+/** The filters as buttons that take them away, turn them round, or copy their values. */
 export function filters(state: State): HTMLElement {
   const one = (filter: Filter) => {
     const text = `${filter.excludes ? "not " : ""}${filter.dimension} ${clean(filter.value)}`;
-    return h("button", {
+    const turn = filter.excludes ? "only this" : "all but this";
+    return h("span", { class: "filter" }, h("button", {
       type: "button", class: "chip", "data-key": text, "aria-label": `Remove the filter ${text}`,
       onclick: () => state.unfilter(filter),
-    }, text, " \u00d7");
+    }, text, " \u00d7"),
+    h("button", {
+      type: "button", "data-key": `turn ${text}`, "aria-label": `${turn}: ${filter.dimension} ${clean(filter.value)}`,
+      onclick: () => state.filter({ ...filter, excludes: !filter.excludes }),
+    }, turn),
+    h("button", {
+      type: "button", "data-key": `copy filter ${text}`, "aria-label": `copy ${clean(filter.value)}`,
+      onclick: () => void copyText(filter.value, clean(filter.value)),
+    }, "copy"));
   };
   const all = state.link.filters.map(one);
   return h("div", { class: "filters", "aria-label": "Filters", role: "group" }, ...all);
@@ -156,7 +165,7 @@ export class TrafficView {
     const lines = topLines(scaled, at.length);
     this.chart.show(at, lines, state.model.interval < 1000);
     redraw(this.legend, () => put(this.legend, this.lines(lines)));
-    redraw(this.tables, () => put(this.tables, ...this.topTables(summary)));
+    redraw(this.tables, () => put(this.tables, this.orders(), ...this.topTables(summary)));
   }
 
   private get unit(): string {
@@ -166,6 +175,17 @@ export class TrafficView {
   /** The unit as it stands beside numbers. */
   private get unitText(): string {
     return this.unit === "conversations" ? "conversations" : `${this.unit}/s`;
+  }
+
+  /** What tables are sorted by, and their shares are of. */
+  private get order(): Order {
+    return this.state.link.order ?? "bytes";
+  }
+
+  private orders(): HTMLElement {
+    const set = (order: string) => this.state.go({ order: order === "packets" ? order : undefined });
+    return h("div", { class: "controls wide" }, h("span", {}, "Tables by"),
+      choice("Tables by", [["bytes", "bytes"], ["packets", "packets"]], this.order, set));
   }
 
   private get side(): Side {
@@ -295,10 +315,10 @@ export class TrafficView {
 
   private topTable(name: string, dimension: Dimension, all: Map<string, Amount>, summary: Summary, lacks: string[]): HTMLElement {
     const { total } = summary;
-    const { rows, other } = largest(all, this.rowsOf(name), total);
+    const { rows, other } = largest(all, this.rowsOf(name), total, this.order);
     const seconds = Math.max(summary.span, 1) / 1000;
     const cells = (amount: Amount): Child[] => [
-      short((8 * amount.bytes) / seconds), short(amount.packets / seconds), short(amount.bytes), percent(amount.bytes, total.bytes),
+      short((8 * amount.bytes) / seconds), short(amount.packets / seconds), short(amount.bytes), percent(amount[this.order], total[this.order]),
     ];
     const body = rows.map(([key, amount]): Child[] => [value(this.state, dimension, key), ...cells(amount)]);
     body.push(["other", ...cells(other)], ["total", ...cells(total)]);
@@ -333,11 +353,11 @@ export class TrafficView {
       both.set(host, sum);
     }
     const { total } = summary;
-    const { rows } = largest(both, this.rowsOf("Hosts"), total);
+    const { rows } = largest(both, this.rowsOf("Hosts"), total, this.order);
     const seconds = Math.max(summary.span, 1) / 1000;
     const rate = (amount: Amount) => short((8 * amount.bytes) / seconds);
     const cells = (out: Amount, into: Amount): Child[] => [
-      rate(out), rate(into), whole(out.packets), whole(into.packets), percent(out.bytes, total.bytes),
+      rate(out), rate(into), whole(out.packets), whole(into.packets), percent(out[this.order], total[this.order]),
     ];
     const [restOut, restIn] = [{ ...total }, { ...total }];
     const body = rows.map(([host]): Child[] => {

@@ -154,6 +154,13 @@ async function traffic(one) {
   await until(page, "Pairs of hosts");
   await press(page, ".chip");
   await page.waitForFunction(() => !document.querySelector(".chip"));
+  // Tables by packets, whose shares are of packets.
+  await click(page, ".tables .choice button", "packets");
+  await page.waitForFunction(() => location.hash.includes("o=packets"));
+  await page.waitForSelector(".tables [data-key='Tables by packets'][aria-pressed=true]");
+  const sent = (await rows(page, "Hosts")).slice(0, -2).map((row) => row.slice(3, 5).reduce((sum, cell) => sum + Number(cell.replace(/\D/g, "")), 0));
+  assert.deepEqual(sent, [...sent].sort((a, b) => b - a));
+  await click(page, ".tables .choice button", "bytes");
   await click(page, ".choice button", "packets/s");
   await until(page, "latest window, packets/s");
   await click(page, "#switches button", "Pause");
@@ -471,6 +478,33 @@ async function links(one) {
   await page.waitForFunction(() => !document.body.innerText.includes("so the link of the page lacks it"));
 }
 
+/** On a small screen, by touch: filters are turned round, and values copied. */
+async function touch() {
+  const one = await open(address, { width: 390, height: 844, scheme: "light" });
+  const { page } = one;
+  await view(page, "Traffic", "Services");
+  await page.waitForSelector(".tables button.link");
+  const host = await page.evaluate(() => {
+    const button = document.querySelector(".tables button.link");
+    button.click();
+    return button.innerText;
+  });
+  await click(page, ".filter button", "all but this");
+  await page.waitForFunction((text) => location.hash.includes(new URLSearchParams({ f: `!host:${text}` }).toString()), {}, host);
+  await page.waitForFunction((text) => ![...document.querySelectorAll(".tables button.link")].some((e) => e.innerText === text), {}, host);
+  await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true }));
+  await click(page, ".filter button", "copy");
+  await page.waitForSelector("#copied-text");
+  assert.equal(await page.evaluate(() => document.querySelector("#copied-text").value), host);
+  await click(page, "dialog button", "Close");
+  await page.screenshot({ path: `${pictures}/${kind}-filter-narrow.png` });
+  await accessible(page, "filters on a small screen");
+  await click(page, ".filter button", "only this");
+  await page.waitForFunction((text) => location.hash.includes(`f=${encodeURIComponent(`host:${text}`)}`), {}, host);
+  await sound(one, "touch");
+  await one.close();
+}
+
 /** From rows to their packets, and to a file. */
 async function packets(one) {
   const { page } = one;
@@ -584,7 +618,7 @@ async function uses() {
   const one = await open(address, { width: 1280, height: 900, scheme: "light" });
   const steps = kind === "plain" ? { adding } : { traffic, packets, plan, queries, keyboard };
   if (kind === "live") Object.assign(steps, { sides });
-  if (kind === "file") Object.assign(steps, { ranges, links, hostile, alerts, captures });
+  if (kind === "file") Object.assign(steps, { ranges, links, touch, hostile, alerts, captures });
   for (const [name, run] of Object.entries(steps)) {
     await step(name, async () => {
       await run(one);
