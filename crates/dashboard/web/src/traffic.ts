@@ -90,7 +90,8 @@ function hostsLack({ hosts, total, windows, without }: Summary): string[] {
   const unknown = (known: Map<string, Amount>) => [...known.values()].reduce((left, one) => left - one.bytes, total.bytes);
   const [out, into] = [unknown(hosts.sent), unknown(hosts.received)];
   if (out > 0 || into > 0) {
-    lacks.push(`Hosts that are not among the ${HOSTS} of their window that send or receive most sent ${percent(Math.max(0, out), total.bytes)} of the bytes, and received ${percent(Math.max(0, into), total.bytes)}.`);
+    const [sent, received] = [out, into].map((bytes) => percent(Math.max(0, bytes), total.bytes));
+    lacks.push(`Of the bytes, ${sent} were sent by none of the ${HOSTS} largest senders of their windows, and ${received} received by none of the ${HOSTS} largest receivers.`);
   }
   if (without.hosts > 0) lacks.push(tooFarBack("hosts", without.hosts, windows));
   return lacks;
