@@ -3,7 +3,9 @@
 //! All clients share what is kept: each has a cursor by program, and none has a buffer. Who reads
 //! slowly skips rows, and is told how many.
 
-use crate::limits::{HISTORY_BYTES_MAX, HISTORY_PART_MAX, KEPT_PER_SECOND, PROGRAM_HISTORY_MAX};
+use crate::limits::{
+    HISTORY_BYTES_MAX, HISTORY_PART_MAX, KEPT_PER_SECOND, OUTPUT_HISTORY_MIN, PROGRAM_HISTORY_MAX,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,8 +97,8 @@ impl History {
         self.bytes = self.programs.values().map(|kept| kept.bytes).sum();
     }
 
-    /// Adds a block of so many rows of an output. Beyond the bounds, the output with the most lets
-    /// go of its oldest: a few rows stay, however many another output has.
+    /// Adds a block of so many rows of an output. Beyond the bounds, the oldest go, but a few rows
+    /// of an output stay, however many another has.
     pub(crate) fn add(&mut self, output: &FeedOutput, lines: &Arc<[u8]>, rows: u64) {
         let Some(kept) = self.programs.get_mut(&output.program) else { return };
         let first = kept.next;
@@ -181,12 +183,19 @@ impl Kept {
         })
     }
 
-    /// Lets go of the oldest rows that came together, of the output with the most; gives their
-    /// bytes.
+    /// Lets go of the oldest rows that came together; gives their bytes. They are of the outputs
+    /// that have more than each may keep: so those with many rows reach equally far back.
     fn forget(&mut self) -> usize {
-        let Some(largest) = self.outputs.iter_mut().max_by_key(|of| of.bytes) else { return 0 };
-        let bytes = largest.blocks.pop_front().map_or(0, |block| block.lines.len());
-        (largest.bytes, self.bytes) = (largest.bytes - bytes, self.bytes - bytes);
+        let outputs = || self.outputs.iter().enumerate();
+        let oldest = |of: &KeptOutput| of.blocks.front().map_or(u64::MAX, |block| block.first);
+        let of_many = outputs().filter(|(_, of)| of.bytes > OUTPUT_HISTORY_MIN);
+        let chosen = of_many.min_by_key(|(_, of)| oldest(of));
+        let Some((at, _)) = chosen.or_else(|| outputs().max_by_key(|(_, of)| of.bytes)) else {
+            return 0;
+        };
+        let of = &mut self.outputs[at];
+        let bytes = of.blocks.pop_front().map_or(0, |block| block.lines.len());
+        (of.bytes, self.bytes) = (of.bytes - bytes, self.bytes - bytes);
         bytes
     }
 }
@@ -336,6 +345,21 @@ mod tests {
             1,
         );
         assert_eq!(history.since("a", cursor), None);
+    }
+
+    #[test]
+    fn outputs_with_many_rows_reach_equally_far_back() {
+        let mut history = History::default();
+        let small = FeedOutput { output: "a.small".to_owned(), ..output("a", "n") };
+        history.open(&[output("a", "n"), small.clone()], false);
+        let line = |bytes: usize| [vec![b'x'; bytes - 1], vec![b'\n']].concat();
+        for _ in 0..100 {
+            add(&mut history, "a", &line(PROGRAM_HISTORY_MAX / 32));
+            history.add(&small, &Arc::from(line(PROGRAM_HISTORY_MAX / 96)), 1);
+        }
+        assert!(history.bytes <= PROGRAM_HISTORY_MAX);
+        let kept = history.programs["a"].outputs.iter().map(|of| of.blocks.len());
+        assert_eq!(kept.collect::<Vec<_>>(), [24, 24]);
     }
 
     #[test]

@@ -63,6 +63,9 @@ pub(crate) const STREAM_PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of the rows of a program that are kept for clients of the page.
 pub(crate) const PROGRAM_HISTORY_MAX: usize = 16 << 20;
 
+/// Of these, bytes that an output keeps however many others of its program have.
+pub(crate) const OUTPUT_HISTORY_MIN: usize = PROGRAM_HISTORY_MAX / 8;
+
 /// Bytes of all rows that are kept.
 pub(crate) const HISTORY_BYTES_MAX: usize = 64 << 20;
 

@@ -5,6 +5,7 @@ import { clean, h, put, redraw, type Child } from "./dom";
 import { moment } from "./format";
 import { ofRow, showPackets } from "./packets";
 import { librarySelect, queries } from "./queries";
+import { rangeNote, type Range } from "./range";
 import { cell } from "./rows";
 import { isAlert, type State } from "./state";
 
@@ -55,6 +56,13 @@ function alerts(state: State): Alert[] {
     Number(b.goesOn) - Number(a.goesOn) || (order(a) < order(b) ? 1 : order(a) > order(b) ? -1 : 0));
 }
 
+/** Whether an alert went on in a range. */
+function overlaps(row: Row, [from, to]: Range): boolean {
+  const at = (name: string) => Date.parse(String(row[name]));
+  const [first, last] = [at("alert.first"), at("alert.last")];
+  return first <= to && (Number.isNaN(last) ? first : last) >= from;
+}
+
 export class AlertsView {
   readonly title = "Alerts";
   private readonly list = h("div");
@@ -64,6 +72,8 @@ export class AlertsView {
   private acknowledged = readAcknowledged();
   private hides = true;
   private open = new Set<string>();
+  /** The alert of which somebody is asked for how long it is suppressed. */
+  private suppressing: string | undefined;
   private lines: Suppression[] = [];
 
   constructor(private readonly state: State) {}
@@ -107,10 +117,13 @@ export class AlertsView {
   }
 
   private alerts(): Child[] {
-    const all = alerts(this.state);
+    const every = alerts(this.state);
+    const { range } = this.state.link;
+    const all = range ? every.filter((one) => overlaps(one.row, range)) : every;
     const runs = [...this.state.rows.values()].some((kept) => kept.outputs.some(isAlert));
     if (!runs) return [h("p", { class: "quiet" }, "No program that runs raises alerts. Choose a detector above, or start with `weir serve detectors/ \u2026`.")];
     const left = this.hides ? all.filter((one) => !this.acknowledged.has(one.key)) : all;
+    const note = rangeNote(this.state, "alerts that went on at some time");
     const hidden = all.length - left.length;
     const toggle = hidden > 0 || !this.hides
       ? h("button", { type: "button", "data-key": "hides", "aria-pressed": String(!this.hides), onclick: () => {
@@ -118,24 +131,30 @@ export class AlertsView {
         this.update();
       } }, this.hides ? `Show ${hidden} acknowledged` : "Hide acknowledged")
       : null;
-    if (left.length === 0) return [toggle, h("p", { class: "quiet" }, all.length > 0 ? "All alerts are acknowledged." : "No alerts so far.")];
+    if (left.length === 0) return [note, toggle, h("p", { class: "quiet" }, all.length > 0 ? "All alerts are acknowledged." : range ? "No alerts in this range." : "No alerts so far.")];
     const items = left.slice(0, SHOWN).map((one) => this.alert(one));
     const more = left.length > SHOWN ? h("p", { class: "quiet" }, `The latest ${SHOWN} of ${left.length}.`) : null;
-    return [toggle, h("ul", { class: "plain alerts" }, ...items), more];
+    return [note, toggle, h("ul", { class: "plain alerts" }, ...items), more];
   }
 
   private alert({ key, row, program, goesOn }: Alert): HTMLElement {
     const severity = text(row, "alert.severity");
     const level = SEVERITIES.includes(severity) ? severity : "info";
+    const known = this.acknowledged.has(key);
     const acknowledge = () => {
-      this.acknowledged.add(key);
+      if (known) this.acknowledged.delete(key);
+      else this.acknowledged.add(key);
       const kept = [...this.acknowledged].slice(-ACKNOWLEDGED_MAX);
       localStorage.setItem(ACKNOWLEDGED, JSON.stringify(kept));
       this.state.go({});
     };
     const packets = () => showPackets(`Packets of ${text(row, "alert.message")}`, ofRow(program, undefined, row));
     const line = typeof row["alert.suppress"] === "string" ? row["alert.suppress"] : "";
-    const suppress = () => void this.act(api("POST", "suppressions", { line }), `Suppressed: ${clean(line)}`);
+    const ask = () => {
+      this.suppressing = this.suppressing === key ? undefined : key;
+      this.update();
+    };
+    const asked = this.suppressing === key;
     const details = h("details", { open: this.open.has(key), ontoggle: () => {
       if (details.open) this.open.add(key);
       else this.open.delete(key);
@@ -147,10 +166,26 @@ export class AlertsView {
         h("b", {}, text(row, "alert.rule")), " ", text(row, "alert.message")),
       h("p", { class: "quiet" }, times),
       h("div", { class: "acts" },
-        h("button", { type: "button", "data-key": `ack ${key}`, onclick: acknowledge }, "Acknowledge"),
+        h("button", { type: "button", "data-key": `ack ${key}`, onclick: acknowledge }, known ? "Take back" : "Acknowledge"),
         h("button", { type: "button", "data-key": `packets ${key}`, onclick: packets }, "Packets"),
-        line ? h("button", { type: "button", "data-key": `sup ${key}`, title: clean(line), onclick: suppress }, "Suppress") : null),
+        line ? h("button", { type: "button", "data-key": `sup ${key}`, "aria-expanded": String(asked), title: clean(line), onclick: ask }, "Suppress") : null),
+      asked ? this.howLong(key, line, row) : null,
       details);
+  }
+
+  /** Buttons that suppress an alert for a while, or until somebody removes its line. */
+  private howLong(key: string, line: string, row: Row): HTMLElement {
+    const suppress = (seconds: number | undefined) => {
+      this.suppressing = undefined;
+      // Lines end by the time of packets, which is now only where they come from interfaces.
+      const now = this.state.run?.phase === "live" ? Date.now() : Date.parse(text(row, "alert.last"));
+      const until = seconds === undefined ? "" : ` until ${new Date(now + seconds * 1000).toISOString().replace(/\.\d+/, "")}`;
+      void this.act(api("POST", "suppressions", { line: line + until }), `Suppressed: ${clean(line + until)}`);
+    };
+    const button = (name: string, seconds: number | undefined) =>
+      h("button", { type: "button", "data-key": `${name} ${key}`, onclick: () => suppress(seconds) }, name);
+    return h("div", { class: "acts", role: "group", "aria-label": `How long to suppress ${clean(line)}` },
+      button("For 1 hour", 3600), button("For 1 day", 86400), button("For ever", undefined));
   }
 
   private evidence(row: Row, program: string): HTMLElement {

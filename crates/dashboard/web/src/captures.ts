@@ -4,14 +4,32 @@
 import { api, ApiError, sendCapture, type Capture, type Captures } from "./api";
 import { clean, h, put, type Child } from "./dom";
 import { short } from "./format";
+import type { State } from "./state";
 
 export class CaptureChoice {
   readonly element = h("div", { class: "controls" });
-  /** What the capture that is chosen is called; empty for what the run reads. */
-  chosen = "";
   private all: Captures | undefined;
+  private drawn = "";
 
-  constructor(private readonly say: (text: string, bad?: boolean) => void) {}
+  constructor(
+    private readonly state: State,
+    private readonly say: (text: string, bad?: boolean) => void,
+  ) {}
+
+  /** What the capture that is chosen is called; empty for what the run reads. */
+  get chosen(): string {
+    return this.state.link.capture ?? "";
+  }
+
+  private choose(capture: string): void {
+    if (capture === this.chosen) return;
+    this.state.go({ capture: capture || undefined }, true);
+  }
+
+  /** Follows the link. */
+  update(): void {
+    if (this.chosen !== this.drawn && this.all) this.draw();
+  }
 
   /** What the chosen capture is called for people. */
   get title(): string {
@@ -34,17 +52,20 @@ export class CaptureChoice {
   private draw(): void {
     const { all } = this;
     if (!all) {
-      this.chosen = "";
+      this.choose("");
       put(this.element);
       return;
     }
     const known = [...all.uploads, ...all.files].some((one) => one.capture === this.chosen);
-    if (!known) this.chosen = "";
+    if (this.chosen && !known) {
+      this.say("The capture of the link is not kept by this run.", true);
+      this.choose("");
+    }
+    this.drawn = this.chosen;
     const option = (one: Capture) => h("option", { value: one.capture, selected: one.capture === this.chosen }, `${clean(one.title)} (${short(one.size)}B)`);
     const group = (label: string, some: Capture[]) => (some.length > 0 ? h("optgroup", { label }, ...some.map(option)) : null);
     const select: HTMLSelectElement = h("select", { id: "query-over", "data-key": "over", onchange: () => {
-      this.chosen = select.value;
-      this.draw();
+      this.choose(select.value);
     } }, h("option", { value: "" }, "what this run reads"));
     for (const part of [group("Sent", all.uploads), group("On the server", all.files)]) if (part) select.append(part);
     const most = `at most ${short(all.upload_bytes_max)}B, ${all.uploads_max} of them; gone when the run ends`;
@@ -65,17 +86,19 @@ export class CaptureChoice {
       return;
     }
     try {
-      this.chosen = await sendCapture(file);
+      const capture = await sendCapture(file);
       this.say(`sent ${clean(file.name)}`);
+      await this.ask();
+      this.choose(capture);
     } catch (error) {
       this.say(error instanceof Error ? error.message : String(error), true);
     }
-    await this.ask();
   }
 
   private async remove(): Promise<void> {
     try {
       await api("DELETE", `captures?name=${this.chosen}`);
+      this.choose("");
     } catch (error) {
       this.say(error instanceof Error ? error.message : String(error), true);
     }

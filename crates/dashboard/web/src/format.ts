@@ -39,6 +39,22 @@ export function moment(ms: number): string {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 19).replace("T", " ");
 }
 
+/** Milliseconds of a time of day, or of a time as in RFC 3339, all UTC where no zone is named; else
+ * NaN. A time of day is the latest such one that is not after `near`, or else of that day. */
+export function parseTime(text: string, near: number): number {
+  const clock = /^(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?$/.exec(text);
+  if (clock) {
+    const [hours, minutes, seconds] = [Number(clock[1]), Number(clock[2]), Number(clock[3] ?? 0)];
+    if (hours > 23 || minutes > 59 || seconds >= 60) return NaN;
+    const ofDay = ((hours * 60 + minutes) * 60 + seconds) * 1000;
+    const today = Math.floor(near / 86400e3) * 86400e3 + ofDay;
+    // Ranges around midnight begin on the day before.
+    return today - near > 43200e3 ? today - 86400e3 : today;
+  }
+  const parts = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|z|[+-]\d\d:\d\d)?$/.exec(text);
+  return parts ? Date.parse(`${parts[1]}T${parts[2]}${parts[3]?.toUpperCase() ?? "Z"}`) : NaN;
+}
+
 /** A length of time. */
 export function span(ms: number): string {
   if (ms < 1000) return `${+ms.toFixed(1)} ms`;

@@ -1,13 +1,17 @@
 // Links: the view, its filter and its query stand after the `#`, which no server sees. A link
 // begins with its version, so that later pages can read earlier ones.
 
-import type { Filter, Side } from "./model";
+import type { Filter, Order, Side } from "./model";
 
 export interface Link {
   view: string;
   filters: Filter[];
   /** Times in milliseconds since 1970. */
   range?: [number, number];
+  /** How much of the latest is shown where no range is chosen, in seconds. */
+  seconds: number;
+  /** What tables of traffic are sorted by, where it is not bytes. */
+  order?: Order;
   /** The program that is shown. */
   program?: string;
   /** The text of a query that is not run yet. */
@@ -15,9 +19,16 @@ export interface Link {
   unit?: string;
   /** What the time line is stacked by, where it is not protocols. */
   by?: Side;
+  /** The capture that a query is to run over, where it is not what the run reads. */
+  capture?: string;
+  /** Columns of the chart of rows: its numbers, and what they are split by; empty for nothing. */
+  value?: string;
+  split?: string;
 }
 
 const DIMENSIONS = new Set(["host", "pair", "service", "protocol", "interface"]);
+const SECONDS = 300;
+const SECONDS_MAX = 3600;
 const UNITS = ["bits", "packets", "conversations"];
 
 export function write(link: Link): string {
@@ -26,10 +37,15 @@ export function write(link: Link): string {
     params.append("f", `${excludes ? "!" : ""}${dimension}:${value}`);
   }
   if (link.range) params.set("t", link.range.map(Math.round).join("-"));
+  if (link.seconds !== SECONDS) params.set("s", String(link.seconds));
   if (link.program) params.set("p", link.program);
   if (link.query) params.set("q", link.query);
   if (link.unit && link.unit !== "bits") params.set("u", link.unit);
   if (link.by === "interface") params.set("b", link.by);
+  if (link.order === "packets") params.set("o", link.order);
+  if (link.capture) params.set("c", link.capture);
+  if (link.value !== undefined) params.set("v", link.value);
+  if (link.split !== undefined) params.set("y", link.split);
   const text = params.toString();
   return `#/1/${link.view}${text ? `?${text}` : ""}`;
 }
@@ -48,13 +64,19 @@ export function read(hash: string): Link {
     }
   }
   const times = /^(-?\d+)-(-?\d+)$/.exec(params.get("t") ?? "");
+  const seconds = Number(params.get("s"));
   return {
     view: view ?? "traffic",
     filters,
     range: times ? [Number(times[1]), Number(times[2])] : undefined,
+    seconds: seconds > 0 && seconds <= SECONDS_MAX ? seconds : SECONDS,
     program: params.get("p") ?? undefined,
     query: params.get("q") ?? undefined,
     unit: UNITS.find((unit) => unit === params.get("u")) ?? "bits",
     by: params.get("b") === "interface" ? "interface" : undefined,
+    order: params.get("o") === "packets" ? "packets" : undefined,
+    capture: params.get("c") ?? undefined,
+    value: params.get("v") ?? undefined,
+    split: params.get("y") ?? undefined,
   };
 }

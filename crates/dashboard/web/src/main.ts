@@ -2,6 +2,7 @@
 
 import { hasToken, setToken } from "./api";
 import { AlertsView } from "./alerts";
+import { copyText } from "./copy";
 import { choice, clean, h, paced, put, redraw } from "./dom";
 import { PlanView } from "./plan";
 import { QueriesView } from "./queries";
@@ -99,6 +100,7 @@ function drawHead(): void {
         drawAll();
       },
     }, state.paused ? "Go on" : "Pause"),
+    h("button", { type: "button", "data-key": "link", onclick: () => void copyText(location.href, "the link of this view") }, "Copy link"),
     choice("Colours", [["system", "Auto"], ["light", "Light"], ["dark", "Dark"]], theme(), setTheme)));
   const paused = "The picture is stopped. Counting goes on.";
   const said = trouble ? `The run does not answer: ${clean(trouble)}` : state.paused ? paused : "";

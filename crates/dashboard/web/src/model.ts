@@ -1,5 +1,5 @@
-// The traffic of the last while, by windows: totals by protocol, which have all packets, and the
-// largest conversations, which tables are made of.
+// The traffic of the last while, by windows: totals by protocol, which have all packets, the hosts
+// that send and receive most, and the largest conversations, which other tables are made of.
 
 import type { Batch, Row } from "./api";
 import { protocol } from "./format";
@@ -10,14 +10,18 @@ export const FLOWS = "page-flows";
 /** Points of a time line, of which windows without packets are some. */
 const POINTS_MAX = 5000;
 
-/** Windows that are kept, and conversations of all of them. */
+/** Windows whose totals are kept, and conversations and amounts of hosts of all of them. */
 const WINDOWS_MAX = 3600;
 const CONVERSATIONS_MAX = 150_000;
+const HOSTS_MAX = 150_000;
 
 export type Dimension = "host" | "pair" | "service" | "protocol" | "interface";
 
 /** What a time line is stacked by: all packets are known by it. */
 export type Side = "protocol" | "interface";
+
+/** What tables are sorted by. */
+export type Order = keyof Amount;
 
 /** A condition on conversations. */
 export interface Filter {
@@ -47,11 +51,19 @@ interface Total extends Amount {
   conversations: number;
 }
 
+/** What a host sent or received by an interface in a window. */
+interface HostAmount extends Amount {
+  host: string;
+  interface: string;
+}
+
 interface TrafficWindow {
   /** Milliseconds since 1970. */
   at: number;
   totals: Map<string, Total>;
   conversations: Conversation[];
+  senders: HostAmount[];
+  receivers: HostAmount[];
 }
 
 export const NOT_IP = "not IP";
@@ -87,6 +99,11 @@ function interfaceOf(row: Row): string {
   return typeof row.interface === "string" ? row.interface : NO_NAME;
 }
 
+function hostAmount(row: Row): HostAmount {
+  const host = typeof row.host === "string" ? row.host : NOT_IP;
+  return { ...amount(row), host, interface: interfaceOf(row) };
+}
+
 function conversation(row: Row): Conversation {
   const src = typeof row.src === "string" ? row.src : NOT_IP;
   const dst = typeof row.dst === "string" ? row.dst : NOT_IP;
@@ -95,6 +112,11 @@ function conversation(row: Row): Conversation {
   const pair = src === NOT_IP ? NOT_IP : pairOf(src, dst);
   const service = port === null ? name : `${name} ${port}`;
   return { ...amount(row), src, dst, pair, service, protocol: name, interface: interfaceOf(row) };
+}
+
+/** Whether a filter is about what is known of all packets. */
+function isExact({ dimension }: Filter): boolean {
+  return dimension === "protocol" || dimension === "interface";
 }
 
 /** Whether a total has what filters of protocols and interfaces say. */
@@ -113,16 +135,34 @@ export function passes(one: Conversation, filters: Filter[]): boolean {
   return filters.every((filter) => has(one, filter) !== filter.excludes);
 }
 
+/** What hosts sent and received. */
+export interface Hosts {
+  sent: Map<string, Amount>;
+  received: Map<string, Amount>;
+  /** Whether they are made of all packets that meet the filters, and not of conversations. */
+  ofAll: boolean;
+}
+
 /** What a range of time holds. */
 export interface Summary {
   windows: number;
   /** Milliseconds. */
   span: number;
   conversations: Conversation[];
-  /** All that meets the filter, as far as that is known. */
+  hosts: Hosts;
+  /** By protocol and by interface: of all packets where filters are of these, otherwise of
+   * conversations. */
+  protocols: Map<string, Amount>;
+  interfaces: Map<string, Amount>;
+  /** All that meets the filters, as far as that is known. */
   total: Amount;
-  /** What is in no conversation that is known, so that a filter can't tell. */
+  /** Whether that is all: filters of protocols and interfaces can tell of every packet. */
+  exact: boolean;
+  /** What is in no conversation that is known: a part of the total, or where that is not exact,
+   * what other filters can't tell of. */
   unknown: Amount;
+  /** Windows whose conversations are not kept, and those whose hosts are not. */
+  without: { conversations: number; hosts: number };
   /** Conversations of the latest window, as far as they are known to meet the filter. */
   conversing: number;
 }
@@ -147,7 +187,7 @@ export class Model {
           else total.conversations = 0;
           if (total.packets === 0 && total.conversations === 0) one.totals.delete(key);
         }
-        if (!traffic) one.conversations = [];
+        if (!traffic) [one.conversations, one.senders, one.receivers] = [[], [], []];
       }
       this.drop((one) => one.totals.size > 0 || one.conversations.length > 0);
     }
@@ -158,6 +198,8 @@ export class Model {
       const found = this.window(at);
       const counted = number(row, "conversations");
       if (traffic) plus(Model.total(found, row), amount(row));
+      else if (row._pipeline === `${FLOWS}.senders`) found.senders.push(hostAmount(row));
+      else if (row._pipeline === `${FLOWS}.receivers`) found.receivers.push(hostAmount(row));
       else if (counted !== null) Model.total(found, row).conversations += counted;
       else found.conversations.push(conversation(row));
     }
@@ -176,23 +218,27 @@ export class Model {
     return total;
   }
 
-  /** Lets go of the oldest windows beyond the bounds. */
+  /** Lets go of the oldest beyond the bounds: totals take little, so they stay for longer than
+   * conversations and hosts. */
   private bound(): void {
-    let conversations = 0;
+    let [conversations, hosts] = [0, 0];
     for (let i = this.sorted.length - 1; i >= 0; i -= 1) {
-      conversations += this.sorted[i]?.conversations.length ?? 0;
-      const kept = this.sorted.length - i;
-      if (kept < 2 || (kept <= WINDOWS_MAX && conversations <= CONVERSATIONS_MAX)) continue;
-      const first = this.sorted[i + 1]?.at ?? 0;
-      this.drop((one) => one.at >= first);
-      return;
+      const one = this.sorted[i];
+      const newest = i === this.sorted.length - 1;
+      if (!one || newest) continue;
+      conversations += one.conversations.length;
+      hosts += one.senders.length + one.receivers.length;
+      if (conversations > CONVERSATIONS_MAX) one.conversations = [];
+      if (hosts > HOSTS_MAX) [one.senders, one.receivers] = [[], []];
     }
+    const first = this.sorted[this.sorted.length - WINDOWS_MAX]?.at;
+    if (first !== undefined && this.sorted.length > WINDOWS_MAX) this.drop((one) => one.at >= first);
   }
 
   private window(at: number): TrafficWindow {
     let found = this.windows.get(at);
     if (!found) {
-      found = { at, totals: new Map(), conversations: [] };
+      found = { at, totals: new Map(), conversations: [], senders: [], receivers: [] };
       this.windows.set(at, found);
       const last = this.sorted[this.sorted.length - 1];
       this.sorted.push(found);
@@ -216,11 +262,6 @@ export class Model {
 
   private within(from: number, to: number): TrafficWindow[] {
     return this.sorted.filter((one) => one.at >= from && one.at <= to);
-  }
-
-  /** Whether filters are about protocols and interfaces only, which are known of all packets. */
-  private static exact(filters: Filter[]): boolean {
-    return filters.every(({ dimension }) => dimension === "protocol" || dimension === "interface");
   }
 
   /** The interfaces of all windows, by name. */
@@ -263,20 +304,47 @@ export class Model {
 
   /** What meets the filters: all of it, or the conversations that are known to. */
   private totals(window: TrafficWindow, filters: Filter[]): Total[] {
-    if (Model.exact(filters)) return [...window.totals.values()].filter((one) => meets(one, filters));
+    if (filters.every(isExact)) return [...window.totals.values()].filter((one) => meets(one, filters));
     return window.conversations.filter((one) => passes(one, filters)).map((one) => ({ ...one, conversations: 1 }));
+  }
+
+  /** Windows of a range that have packets, and are before the first that has something else. */
+  private before(windows: TrafficWindow[], has: (one: TrafficWindow) => boolean): number {
+    const first = this.sorted.find(has)?.at ?? Infinity;
+    return windows.filter((one) => one.at < first && one.totals.size > 0).length;
+  }
+
+  /** What hosts sent and received, of all packets where filters are about interfaces at most. */
+  private static hosts(windows: TrafficWindow[], filters: Filter[], conversations: Conversation[]): Hosts {
+    if (!filters.every(({ dimension }) => dimension === "interface")) {
+      const [sent, received] = [group(conversations, (one) => one.src), group(conversations, (one) => one.dst)];
+      return { sent, received, ofAll: false };
+    }
+    const [sent, received] = [new Map<string, Amount>(), new Map<string, Amount>()];
+    const wanted = (one: HostAmount) => filters.every(({ value, excludes }) => (one.interface === value) !== excludes);
+    for (const { senders, receivers } of windows) {
+      for (const one of senders) if (wanted(one)) add(sent, one.host, one);
+      for (const one of receivers) if (wanted(one)) add(received, one.host, one);
+    }
+    return { sent, received, ofAll: true };
   }
 
   /** The conversations of a range that meet the filters, each once, and sums. */
   summary(from: number, to: number, filters: Filter[]): Summary {
-    const [all, total, known] = [new Map<string, Conversation>(), zero(), zero()];
-    const unknown = zero();
+    const [all, total, unknown] = [new Map<string, Conversation>(), zero(), zero()];
+    const [protocols, interfaces] = [new Map<string, Amount>(), new Map<string, Amount>()];
+    // Of these filters all packets are known.
+    const narrow = filters.filter(isExact);
     const windows = this.within(from, to);
     for (const window of windows) {
-      for (const sum of window.totals.values()) plus(unknown, sum);
-      for (const sum of this.totals(window, filters)) plus(total, sum);
+      for (const sum of window.totals.values()) if (meets(sum, narrow)) plus(unknown, sum);
+      for (const sum of this.totals(window, filters)) {
+        plus(total, sum);
+        add(protocols, sum.protocol, sum);
+        add(interfaces, sum.interface, sum);
+      }
       for (const one of window.conversations) {
-        plus(known, one);
+        if (passes(one, narrow)) minus(unknown, one);
         if (!passes(one, filters)) continue;
         const key = `${one.interface} ${one.src} ${one.dst} ${one.service}`;
         const sum = all.get(key);
@@ -284,13 +352,23 @@ export class Model {
         else all.set(key, { ...one });
       }
     }
-    unknown.packets = Math.max(0, unknown.packets - known.packets);
-    unknown.bytes = Math.max(0, unknown.bytes - known.bytes);
-    const ends = windows.length > 0 ? this.interval : 0;
-    const span = (windows[windows.length - 1]?.at ?? 0) - (windows[0]?.at ?? 0) + ends;
+    unknown.packets = Math.max(0, unknown.packets);
+    unknown.bytes = Math.max(0, unknown.bytes);
     const latest = windows[windows.length - 1];
-    const conversing = latest ? this.totals(latest, filters).reduce((n, one) => n + one.conversations, 0) : 0;
-    return { windows: windows.length, span, conversations: [...all.values()], total, unknown, conversing };
+    const conversations = [...all.values()];
+    return {
+      windows: windows.length,
+      span: latest ? latest.at - (windows[0]?.at ?? 0) + this.interval : 0,
+      conversations,
+      hosts: Model.hosts(windows, filters, conversations),
+      protocols, interfaces, total, unknown,
+      exact: narrow.length === filters.length,
+      without: {
+        conversations: this.before(windows, (one) => one.conversations.length > 0),
+        hosts: this.before(windows, (one) => one.senders.length > 0),
+      },
+      conversing: latest ? this.totals(latest, filters).reduce((n, one) => n + one.conversations, 0) : 0,
+    };
   }
 }
 
@@ -303,13 +381,19 @@ export function plus(to: Amount, more: Amount): void {
   to.bytes += more.bytes;
 }
 
-/** The largest first by bytes; those beyond `n`, and what is in none, are `other`. */
+function minus(from: Amount, less: Amount): void {
+  from.packets -= less.packets;
+  from.bytes -= less.bytes;
+}
+
+/** The largest first; those beyond `n`, and what is in none, are `other`. */
 export function largest(
   all: Map<string, Amount>,
   n: number,
   total: Amount,
+  order: Order,
 ): { rows: [string, Amount][]; other: Amount } {
-  const sorted = [...all].sort((a, b) => b[1].bytes - a[1].bytes || (a[0] < b[0] ? -1 : 1));
+  const sorted = [...all].sort((a, b) => b[1][order] - a[1][order] || (a[0] < b[0] ? -1 : 1));
   const rows = sorted.slice(0, n);
   const other = { packets: total.packets, bytes: total.bytes };
   for (const [, sum] of rows) {

@@ -1,7 +1,7 @@
 // The view of plans: where each stage of a program runs, and what crosses between the levels.
 
 import { api, type Column, type StageFlow, type StageFlows } from "./api";
-import { clean, h, put, redraw, type Child } from "./dom";
+import { clean, h, put, redraw, table, type Child } from "./dom";
 import { percent, short, whole } from "./format";
 import type { State } from "./state";
 
@@ -77,6 +77,21 @@ function skew(workers: number[]): string {
   return `, the busiest of ${workers.length} workers has ${percent(most, all)}`;
 }
 
+/** A stage, by what it left out and what it holds. */
+interface Ranked {
+  key: string;
+  level: string;
+  /** Rows that went in, and how many go in by second. */
+  rows: number;
+  rate: number;
+  held: number;
+  dropped: number;
+}
+
+/** Stages of the list, and letters of the text of one. */
+const RANKED = 8;
+const STAGE_TEXT = 60;
+
 /** How often the counts are asked for, in milliseconds. */
 const PERIOD = 2000;
 
@@ -88,6 +103,7 @@ export class PlanView {
   private timer: number | undefined;
   private readonly cells = new Map<string, HTMLElement>();
   private readonly busy = h("div");
+  private readonly ranking = h("div", { class: "ranking" });
   private shown: Shown | undefined;
   private asked = "";
   private readonly head = h("div");
@@ -97,7 +113,7 @@ export class PlanView {
 
   show(host: HTMLElement): void {
     this.asked = "";
-    put(host, h("h2", {}, "Plan"), this.head, this.busy, this.levels);
+    put(host, h("h2", {}, "Plan"), this.head, this.busy, h("div", { class: "beside" }, this.levels, this.ranking));
     this.update();
     void this.askFlow();
     window.clearInterval(this.timer);
@@ -146,16 +162,42 @@ export class PlanView {
       const moving = this.moving.get(key);
       if (moving) put(cell, ...this.counted(moving));
     }
-    const ranked = [...this.moving].map(([key, one]) => {
-      const { before, flow, seconds } = one;
-      const rows = before && seconds > 0 ? Math.max(0, flow.rows_in - before.rows_in) / seconds : 0;
-      return { key, rows, dropped: flow.late + flow.evicted };
-    }).filter(({ rows, dropped }) => rows > 0 || dropped > 0).sort((a, b) => b.dropped - a.dropped || b.rows - a.rows);
-    const first = ranked[0];
-    const text = (key: string) => this.cells.get(key)?.dataset.stage ?? key;
+    const first = this.ranked()[0];
     const worst = first && first.dropped > 0
-      ? h("p", { class: "bad" }, `${text(first.key)} left out ${whole(first.dropped)} rows that came late or found no room.`) : null;
+      ? h("p", { class: "bad" }, `${this.stageText(first.key)} left out ${whole(first.dropped)} rows that came late or found no room.`) : null;
     put(this.busy, worst, this.waiting ? h("p", { class: "quiet" }, this.waiting) : null);
+    redraw(this.ranking, () => put(this.ranking, this.rankedTable()));
+  }
+
+  private stageText(key: string): string {
+    return this.cells.get(key)?.dataset.stage ?? key;
+  }
+
+  /** The stages that left out most, then those that hold most, then those that get most. */
+  private ranked(): Ranked[] {
+    const all = [...this.moving].map(([key, { before, flow, seconds }]) => {
+      const rate = before && seconds > 0 ? Math.max(0, flow.rows_in - before.rows_in) / seconds : 0;
+      return { key, level: flow.level, rows: flow.rows_in, rate, held: flow.held, dropped: flow.late + flow.evicted };
+    });
+    return all.filter(({ key, rows }) => this.cells.has(key) && rows > 0)
+      .sort((a, b) => b.dropped - a.dropped || b.held - a.held || b.rate - a.rate || b.rows - a.rows);
+  }
+
+  private rankedTable(): HTMLElement {
+    const all = this.ranked().slice(0, RANKED);
+    if (all.length === 0) return h("p", { class: "quiet" }, "No rows have come to a stage yet.");
+    const rows = all.map(({ key, level, rows: n, rate, held, dropped }): Child[] => {
+      const text = this.stageText(key);
+      const show = () => {
+        const node = this.cells.get(key)?.closest<HTMLElement>(".node");
+        node?.scrollIntoView({ block: "center" });
+        node?.focus({ preventScroll: true });
+      };
+      const link = h("button", { type: "button", class: "link", title: clean(text), "data-key": `rank ${key}`, onclick: show },
+        text.length > STAGE_TEXT ? `${text.slice(0, STAGE_TEXT)}\u2026` : text);
+      return [link, level, h("span", { class: dropped > 0 ? "bad" : undefined }, whole(dropped)), whole(held), whole(n), short(rate)];
+    });
+    return table("Stages that left out or hold most", ["stage", "level", "left out", "keys held", "in", "in/s"], rows, new Set([2, 3, 4, 5]));
   }
 
   private counted(moving: Moving): Child[] {
@@ -195,6 +237,7 @@ export class PlanView {
       this.flow = undefined;
       this.moving.clear();
       put(this.busy);
+      put(this.ranking);
       put(this.levels, ...this.draw(this.shown));
       await this.askFlow();
     } catch (error) {
@@ -274,7 +317,7 @@ export class PlanView {
     const state = /^(summarize|scan|distinct|top|join|analyze|alert)\b/.test(text) && id.half !== "final";
     const counts = h("p", { class: "flow", "data-stage": half + text });
     this.cells.set(PlanView.key({ level, pipeline: id.pipeline, stage: id.stage }), counts);
-    return h("li", { class: state ? "node state" : "node" },
+    return h("li", { class: state ? "node state" : "node", tabindex: "-1" },
       h("code", {}, half + text), state ? h("span", { class: "badge" }, "state") : null, counts,
       reads.length > 0 ? h("p", { class: "quiet" }, `reads ${reads.join(", ")}`) : null,
       columns.length > 0 ? h("p", { class: "quiet" }, `columns ${columns.map((one) => `${one.name} ${one.type}`).join(", ")}`) : null);

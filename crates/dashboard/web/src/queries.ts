@@ -1,13 +1,14 @@
 // The view of queries: the programs that run, a box to write further ones, and their rows.
 
-import { ApiError, api, type CaptureRows, type Column, type OutputInfo, type Program } from "./api";
+import { ApiError, api, type CaptureRows, type Column, type OutputInfo, type Program, type Row } from "./api";
 import { CaptureChoice } from "./captures";
 import { Chart } from "./chart";
 import { clean, h, put, redraw, type Child } from "./dom";
 import type { Editor, Finding } from "./editor";
 import { moment, whole } from "./format";
 import { FLOWS, TRAFFIC } from "./model";
-import { axes, draw, legend, rowTable, type Axes } from "./rows";
+import { rangeNote } from "./range";
+import { axes, draw, legend, rowsWithin, rowTable, type Axes } from "./rows";
 import { Kept, type State } from "./state";
 
 interface LibraryQuery {
@@ -16,6 +17,9 @@ interface LibraryQuery {
   title: string;
   text: string;
 }
+
+/** Letters of a query that a link has. */
+const QUERY_MAX = 4000;
 
 const FIRST = "packets\n| summarize packets = count(), bytes = sum(len) by ip.dst every 1s\n| top 10 by bytes\n";
 
@@ -53,13 +57,15 @@ export class QueriesView {
   private readonly picked = h("div");
   private chart: Chart | undefined;
   private drawn = "";
-  private chosen = new Map<string, { value: string; by: string }>();
   private text = "";
-  private readonly over = new CaptureChoice((text, bad) => this.say(text, bad));
+  private readonly over: CaptureChoice;
+  private readonly tooLong = h("p", { class: "quiet", role: "status" });
   /** The rows of a query over a capture, as long as no program is chosen. */
   private apart: { title: string; kept: Kept; answer: CaptureRows } | undefined;
 
-  constructor(private readonly state: State) {}
+  constructor(private readonly state: State) {
+    this.over = new CaptureChoice(state, (text, bad) => this.say(text, bad));
+  }
 
   show(host: HTMLElement): void {
     const place = h("div", { class: "editor" });
@@ -73,7 +79,7 @@ export class QueriesView {
           h("label", { for: "query-name" }, "Name"), this.name,
           h("button", { type: "button", class: "main", title: "Ctrl-Enter", onclick: run }, "Run"),
           this.picked),
-        this.over.element, place, this.problems, this.said),
+        this.over.element, place, this.tooLong, this.problems, this.said),
       h("section", {}, h("h2", {}, "Rows"), this.results),
     );
     this.drawn = "";
@@ -100,6 +106,7 @@ export class QueriesView {
   }
 
   update(): void {
+    this.over.update();
     redraw(this.list, () => put(this.list, this.programs()));
     this.showRows();
   }
@@ -108,7 +115,9 @@ export class QueriesView {
     this.text = text;
     // The link has the text, so that it can be sent to others.
     this.state.link.query = text;
-    this.state.go({ query: text.length < 4000 ? text : undefined }, true);
+    const fits = text.length < QUERY_MAX;
+    put(this.tooLong, fits ? null : `The query has more than ${QUERY_MAX} letters, so the link of the page lacks it.`);
+    this.state.go({ query: fits ? text : undefined }, true);
   }
 
   private find(all: Finding[]): void {
@@ -226,34 +235,42 @@ export class QueriesView {
       this.chart = undefined;
       this.drawn = shape;
     }
+    const { range } = this.state.link;
     redraw(this.results, () => {
       const parts: Child[] = [];
+      parts.push(rangeNote(this.state, "rows"));
       if (kept.skipped > 0) parts.push(h("p", { class: "bad" }, `${whole(kept.skipped)} rows are not here: there were more than this page keeps.`));
       kept.outputs.forEach((output, i) => {
-        if (i === 0) parts.push(...this.charted(program, output));
-        parts.push(rowTable(program, kept, output));
+        const rows = rowsWithin(kept, output, range);
+        if (i === 0) parts.push(...this.charted(output, rows, (from, to) => this.state.go({ range: [from, to] })));
+        parts.push(rowTable(program, rows, output));
       });
       put(this.results, ...parts);
     });
     const [output] = kept.outputs;
-    const shown = output && this.axes(program, output);
-    if (output && shown && this.chart) draw(this.chart, kept.of(output), shown);
+    const shown = output && this.axes(output);
+    if (output && shown && this.chart) draw(this.chart, rowsWithin(kept, output, range), shown);
   }
 
   /** Rows of a query over a capture, which stay as they are. */
   private showApart({ title, kept, answer }: { title: string; kept: Kept; answer: CaptureRows }): void {
-    const shape = `apart ${title} ${answer.rows.length}`;
+    const { value, split } = this.state.link;
+    const shape = JSON.stringify(["apart", title, answer.rows.length, value, split]);
     if (this.drawn === shape) return;
     this.chart?.destroy();
     this.chart = undefined;
     this.drawn = shape;
     const bad = (said: boolean, text: string): Child => (said ? h("p", { class: "bad" }, text) : null);
-    put(this.results, h("p", {}, `Rows of the query over ${title}`),
+    const [output] = kept.outputs;
+    const shown = output && this.axes(output);
+    redraw(this.results, () => put(this.results, h("p", {}, `Rows of the query over ${title}`),
       bad(answer.more, "There were more rows than are shown here."),
       bad(answer.cut_short, "It took too long, and was ended before the end of the capture."),
       bad(answer.failed, "The capture could not be read to its end."),
-      ...kept.outputs.map((output) => rowTable(undefined, kept, output)),
-      h("details", {}, h("summary", {}, "What the run said"), h("pre", {}, answer.said.split("\n").map(clean).join("\n"))));
+      ...(output ? this.charted(output, kept.of(output)) : []),
+      ...kept.outputs.map((one) => rowTable(undefined, kept.of(one), one)),
+      h("details", {}, h("summary", {}, "What the run said"), h("pre", {}, answer.said.split("\n").map(clean).join("\n")))));
+    if (output && shown && this.chart) draw(this.chart, kept.of(output), shown);
   }
 
   private clear(text: string): void {
@@ -263,39 +280,40 @@ export class QueriesView {
     put(this.results, h("p", { class: "quiet" }, text));
   }
 
-  private axes(program: string, output: OutputInfo): Axes | undefined {
+  /** What the chart of an output shows: as the link says, or else what its columns suggest. */
+  private axes(output: OutputInfo): Axes | undefined {
     const { time, values, keys } = axes(output);
-    const chosen = this.chosen.get(program);
+    const { link } = this.state;
     const find = (all: Column[], name: string | undefined) => all.find((one) => one.name === name);
-    const value = find(values, chosen?.value) ?? values[values.length - 1];
+    const value = find(values, link.value) ?? values[values.length - 1];
     if (!time || !value) return undefined;
     const first = keys.find((one) => one.type !== "int");
-    const by = chosen ? find(keys, chosen.by) : first;
+    const by = link.split === undefined ? first : find(keys, link.split);
     return { time, value, by: by === value ? undefined : by };
   }
 
-  /** The chart of an output, with a choice of what it shows. */
-  private charted(program: string, output: OutputInfo): Child[] {
-    const shown = this.axes(program, output);
-    const kept = this.state.rows.get(program);
-    if (!shown || !kept) return [];
+  /** The chart of rows, with a choice of what it shows. */
+  private charted(output: OutputInfo, rows: Row[], zoom?: (from: number, to: number) => void): Child[] {
+    const shown = this.axes(output);
+    if (!shown) return [];
     const { values, keys } = axes(output);
-    this.chart ??= new Chart(`Rows of ${output.name} over time`);
+    this.chart ??= new Chart(`Rows of ${output.name} over time`, zoom);
     const select = (label: string, all: string[], now: string, set: (name: string) => void) => {
       const element = h("select", { "aria-label": label, "data-key": label, onchange: () => {
+        // A list that has the focus is not drawn anew, so it loses it meanwhile.
+        if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
         set(element.value);
-        this.showRows();
+        this.results.querySelector<HTMLElement>(`[data-key="${label}"]`)?.focus();
       } }, ...all.map((name) => h("option", { value: name, selected: name === now }, name || "nothing")));
       return h("label", {}, `${label} `, element);
     };
-    const by = shown.by?.name ?? "";
+    const [value, split] = [shown.value.name, shown.by?.name ?? ""];
     return [
       h("div", { class: "controls" },
-        select("Value", values.map((one) => one.name), shown.value.name, (value) => this.chosen.set(program, { value, by })),
-        select("Split by", ["", ...keys.map((one) => one.name)], by, (name) =>
-          this.chosen.set(program, { value: shown.value.name, by: name }))),
+        select("Value", values.map((one) => one.name), value, (name) => this.state.go({ value: name }, true)),
+        select("Split by", ["", ...keys.map((one) => one.name)], split, (name) => this.state.go({ split: name }, true))),
       this.chart.element,
-      legend(kept.of(output), shown),
+      legend(rows, shown),
     ];
   }
 }

@@ -4,10 +4,11 @@
 import { sankey, sankeyLinkHorizontal, type SankeyGraph, type SankeyLink, type SankeyNode } from "d3-sankey";
 import { COLORS, OTHER_COLOR } from "./chart";
 import { clean, h, put, redraw, s } from "./dom";
-import { percent, short } from "./format";
+import { short } from "./format";
 import { group, type Conversation, type Dimension } from "./model";
+import { range, rangeControls } from "./range";
 import type { State } from "./state";
-import { filters, range, uncounted, value } from "./traffic";
+import { conversationsLack, filters, uncounted, value } from "./traffic";
 
 const SOURCES = 10;
 const SERVICES = 8;
@@ -50,12 +51,12 @@ export class RelationsView {
     if (this.built !== this.state.countsTraffic) return this.show(host);
     if (!this.built) return;
     const { state } = this;
-    const [from, to] = range(state, 300);
-    const { conversations, unknown, total } = state.model.summary(from, to, state.link.filters);
-    const note = unknown.bytes > 0
-      ? `Of the largest conversations; ${percent(unknown.bytes, unknown.bytes + total.bytes)} of the bytes are in none of them.`
-      : "All conversations.";
-    redraw(this.head, () => put(this.head, filters(state), h("p", { class: "quiet" }, note)));
+    const [from, to] = range(state);
+    const summary = state.model.summary(from, to, state.link.filters);
+    const { conversations } = summary;
+    const lacks = conversationsLack(summary);
+    const note = lacks.length > 0 ? lacks.join(" ") : "All conversations.";
+    redraw(this.head, () => put(this.head, h("div", { class: "controls" }, ...rangeControls(state)), filters(state), h("p", { class: "quiet" }, note)));
     redraw(this.diagram, () => put(this.diagram, this.sankey(conversations), this.flows(conversations)));
     redraw(this.matrix, () => put(this.matrix, this.hosts(conversations)));
   }

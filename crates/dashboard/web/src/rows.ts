@@ -5,6 +5,7 @@ import { Chart, topLines } from "./chart";
 import { clean, h, table, type Child } from "./dom";
 import { ofRow, showPackets } from "./packets";
 import { moment, short } from "./format";
+import type { Range } from "./range";
 import type { Kept } from "./state";
 
 const SHOWN = 200;
@@ -17,16 +18,27 @@ export function cell(value: Row[string] | undefined): string {
   return clean(String(value));
 }
 
-/** The latest rows, the latest first. */
-export function rowTable(program: string | undefined, kept: Kept, output: OutputInfo): HTMLElement {
+/** The rows of an output within a range; all of them where they have no time. */
+export function rowsWithin(kept: Kept, output: OutputInfo, range: Range | undefined): Row[] {
   const rows = kept.of(output);
+  const { time } = axes(output);
+  if (!range || !time) return rows;
+  const [from, to] = range;
+  return rows.filter((row) => {
+    const at = instant(row, time);
+    return at >= from && at <= to;
+  });
+}
+
+/** The latest of these rows, the latest first. */
+export function rowTable(program: string | undefined, rows: Row[], output: OutputInfo): HTMLElement {
   const names = output.columns.map((column) => column.name);
   const numbers = new Set<number>();
   output.columns.forEach((column, i) => NUMBERS.has(column.type) && numbers.add(i));
   const shown = rows.slice(-SHOWN).reverse();
   const body = shown.map((row) => names.map((name): Child => cell(row[name])));
   const name = (row: Row) => names.slice(0, 3).map((one) => cell(row[one])).join(" ");
-  const more = rows.length > SHOWN ? `, the latest ${SHOWN} of ${rows.length} that are kept here` : "";
+  const more = rows.length > SHOWN ? `, the latest ${SHOWN} of ${rows.length}` : "";
   // Packets are found again of what the run reads.
   const pick = program === undefined ? undefined : {
     label: (at: number) => `Packets of row ${at + 1}: ${shown[at] ? name(shown[at]) : ""}`,
@@ -99,6 +111,6 @@ export function legend(rows: Row[], { value, by, time }: Axes): HTMLElement {
     mark.style.background = line.color;
     return h("li", {}, mark, `${line.name}: ${short(line.values[0] ?? 0)}`);
   });
-  const since = first !== undefined ? ` since ${moment(first)} UTC` : "";
+  const since = first !== undefined && !Number.isNaN(first) ? ` since ${moment(first)} UTC` : "";
   return h("div", { class: "legend" }, h("p", { class: "quiet" }, `Sums of ${value.name}${since}`), h("ul", { class: "plain" }, ...items));
 }

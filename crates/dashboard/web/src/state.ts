@@ -65,7 +65,9 @@ export class State {
 
   /** Another link: it becomes that of the page. */
   go(change: Partial<Link>, replaces = false): void {
-    this.link = { ...this.link, ...change };
+    // Columns are those of a program.
+    const other = "program" in change && change.program !== this.link.program;
+    this.link = { ...this.link, ...(other ? { value: undefined, split: undefined } : {}), ...change };
     const text = write(this.link);
     if (text === location.hash) this.changed("link");
     else if (replaces) {

@@ -2,18 +2,24 @@
 
 import { api } from "./api";
 import { Chart, topLines, type Line } from "./chart";
+import { copyText } from "./copy";
 import { choice, clean, copySign, h, put, redraw, table, type Child, type Pick } from "./dom";
-import { moment, percent, short, span, time, whole } from "./format";
+import { percent, short, span, whole } from "./format";
 import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
-import type { Amount, Conversation, Dimension, Filter, Side, Summary } from "./model";
+import type { Amount, Dimension, Filter, Order, Side, Summary } from "./model";
 import { ofValue, showPackets } from "./packets";
+import { range, rangeControls, RangeFields } from "./range";
 import type { State } from "./state";
 import flowsText from "../../programs/page-flows.weir";
 import trafficText from "../../programs/page-traffic.weir";
 
 const ROWS = 12;
 const MORE_ROWS = 100;
-const SPANS: [string, string][] = [["60", "1 min"], ["300", "5 min"], ["900", "15 min"], ["3600", "1 h"]];
+
+/** What page-flows.weir keeps of a window. */
+const CONVERSATIONS = 200;
+const HOSTS = 60;
+
 
 /** Counts of the ledger that are losses or worth a look, in packets. */
 const LOSSES: [string, string][] = [
@@ -29,7 +35,7 @@ export function value(state: State, dimension: Dimension, text: string): HTMLEle
     const excludes = event instanceof MouseEvent && event.shiftKey;
     state.filter({ dimension, value: text, excludes });
   };
-  const copy = () => void navigator.clipboard?.writeText(text).catch(() => undefined);
+  const copy = () => void copyText(text, shown);
   const title = "Only this; with Shift: all but this";
   const key = `${dimension} ${text}`;
   return h(
@@ -42,24 +48,57 @@ export function value(state: State, dimension: Dimension, text: string): HTMLEle
   );
 }
 
-/** The filters as buttons that take them away. */
+/** The filters as buttons that take them away, turn them round, or copy their values. */
 export function filters(state: State): HTMLElement {
   const one = (filter: Filter) => {
     const text = `${filter.excludes ? "not " : ""}${filter.dimension} ${clean(filter.value)}`;
-    return h("button", {
+    const turn = filter.excludes ? "only this" : "all but this";
+    return h("span", { class: "filter" }, h("button", {
       type: "button", class: "chip", "data-key": text, "aria-label": `Remove the filter ${text}`,
       onclick: () => state.unfilter(filter),
-    }, text, " \u00d7");
+    }, text, " \u00d7"),
+    h("button", {
+      type: "button", "data-key": `turn ${text}`, "aria-label": `${turn}: ${filter.dimension} ${clean(filter.value)}`,
+      onclick: () => state.filter({ ...filter, excludes: !filter.excludes }),
+    }, turn),
+    h("button", {
+      type: "button", "data-key": `copy filter ${text}`, "aria-label": `copy ${clean(filter.value)}`,
+      onclick: () => void copyText(filter.value, clean(filter.value)),
+    }, "copy"));
   };
   const all = state.link.filters.map(one);
   return h("div", { class: "filters", "aria-label": "Filters", role: "group" }, ...all);
 }
 
-/** The range that is shown: the link's, or the last while of what comes. */
-export function range(state: State, seconds: number): [number, number] {
-  if (state.link.range) return state.link.range;
-  const { first = 0, last = 0 } = state.model;
-  return state.run?.reads_again ? [first, last] : [Math.max(first, last - seconds * 1000), last];
+/** What tables lack that are made of conversations. */
+export function conversationsLack({ exact, total, unknown, windows, without }: Summary): string[] {
+  const lacks: string[] = [];
+  const largest = `in none of the ${CONVERSATIONS} largest conversations of their windows`;
+  if (unknown.bytes > 0 && exact) {
+    lacks.push(`${percent(unknown.bytes, total.bytes)} of the bytes are ${largest}.`);
+  } else if (unknown.bytes > 0) {
+    const share = percent(unknown.bytes, unknown.bytes + total.bytes);
+    lacks.push(`Of ${share} of the bytes it is not known whether they meet the filters: they are ${largest}.`);
+  }
+  if (without.conversations > 0) lacks.push(tooFarBack("conversations", without.conversations, windows));
+  return lacks;
+}
+
+/** What the table of hosts lacks where it is made of all packets. */
+function hostsLack({ hosts, total, windows, without }: Summary): string[] {
+  const lacks: string[] = [];
+  const unknown = (known: Map<string, Amount>) => [...known.values()].reduce((left, one) => left - one.bytes, total.bytes);
+  const [out, into] = [unknown(hosts.sent), unknown(hosts.received)];
+  if (out > 0 || into > 0) {
+    const [sent, received] = [out, into].map((bytes) => percent(Math.max(0, bytes), total.bytes));
+    lacks.push(`Of the bytes, ${sent} were sent by none of the ${HOSTS} largest senders of their windows, and ${received} received by none of the ${HOSTS} largest receivers.`);
+  }
+  if (without.hosts > 0) lacks.push(tooFarBack("hosts", without.hosts, windows));
+  return lacks;
+}
+
+function tooFarBack(ofWhat: string, without: number, windows: number): string {
+  return `The ${ofWhat} of ${whole(without)} of ${whole(windows)} windows are not kept: only totals go so far back.`;
 }
 
 /** What stands in place of traffic that nothing counts. */
@@ -86,10 +125,10 @@ export function uncounted(state: State): HTMLElement {
 
 export class TrafficView {
   readonly title = "Traffic";
-  private seconds = 300;
   private more = new Set<string>();
   private readonly chart: Chart;
   private readonly top = h("div");
+  private readonly times: RangeFields;
   private readonly legend = h("div", { class: "legend" });
   private readonly tables = h("div", { class: "tables" });
   private built = false;
@@ -99,13 +138,14 @@ export class TrafficView {
   constructor(private readonly state: State) {
     this.chart = new Chart("Traffic over time", (from, to) =>
       this.state.go({ range: [from, to] }));
+    this.times = new RangeFields(state);
   }
 
   show(host: HTMLElement): void {
     this.built = this.state.countsTraffic;
     this.chart.forget();
     if (this.built) {
-      put(host, h("h2", { class: "hidden" }, "Traffic"), this.top, this.chart.element, this.legend, this.tables);
+      put(host, h("h2", { class: "hidden" }, "Traffic"), this.top, this.times.element, this.chart.element, this.legend, this.tables);
     } else put(host, uncounted(this.state));
     this.update(host);
   }
@@ -115,7 +155,8 @@ export class TrafficView {
     if (!this.built) return;
     const { state } = this;
     this.several = state.model.interfaces().length > 1;
-    const [from, to] = range(state, this.seconds);
+    const [from, to] = range(state);
+    this.times.update();
     const summary = state.model.summary(from, to, state.link.filters);
     redraw(this.top, () => put(this.top, this.controls(), filters(state), this.numbers(summary), this.losses()));
     const { at, by } = state.model.series(from, to, state.link.filters, this.side);
@@ -125,7 +166,7 @@ export class TrafficView {
     const lines = topLines(scaled, at.length);
     this.chart.show(at, lines, state.model.interval < 1000);
     redraw(this.legend, () => put(this.legend, this.lines(lines)));
-    redraw(this.tables, () => put(this.tables, ...this.topTables(summary)));
+    redraw(this.tables, () => put(this.tables, this.orders(), ...this.topTables(summary)));
   }
 
   private get unit(): string {
@@ -135,6 +176,17 @@ export class TrafficView {
   /** The unit as it stands beside numbers. */
   private get unitText(): string {
     return this.unit === "conversations" ? "conversations" : `${this.unit}/s`;
+  }
+
+  /** What tables are sorted by, and their shares are of. */
+  private get order(): Order {
+    return this.state.link.order ?? "bytes";
+  }
+
+  private orders(): HTMLElement {
+    const set = (order: string) => this.state.go({ order: order === "packets" ? order : undefined });
+    return h("div", { class: "controls wide" }, h("span", {}, "Tables by"),
+      choice("Tables by", [["bytes", "bytes"], ["packets", "packets"]], this.order, set));
   }
 
   private get side(): Side {
@@ -149,19 +201,7 @@ export class TrafficView {
       ? choice("Stacked by", [["protocol", "by protocol"], ["interface", "by interface"]], this.side,
         (by) => state.go({ by: by === "interface" ? by : undefined }))
       : null;
-    const set = (seconds: string) => {
-      this.seconds = Number(seconds);
-      state.go({ range: undefined });
-    };
-    const spans = state.run?.reads_again || state.link.range ? null
-      : choice("Time range", SPANS, String(this.seconds), set);
-    const all = state.link.range
-      ? h("button", { type: "button", "data-key": "all", onclick: () => state.go({ range: undefined }) }, "All times")
-      : null;
-    const [from, to] = range(state, this.seconds);
-    const shown = h("span", { class: "quiet" },
-      `${moment(from)} to ${time(to + state.model.interval)} UTC, windows of ${span(state.model.interval)}`);
-    return h("div", { class: "controls" }, units, sides, spans, all, shown);
+    return h("div", { class: "controls" }, units, sides, ...rangeControls(state));
   }
 
   /** The rates: of a live run now, else over the range. */
@@ -242,13 +282,15 @@ export class TrafficView {
 
   private topTables(summary: Summary): HTMLElement[] {
     const all = summary.conversations;
-    const keyed = (dimension: Exclude<Dimension, "host">) => group(all, (one) => one[dimension]);
+    const lacks = conversationsLack(summary);
+    // Of these, all packets are known where the filters are known of all packets.
+    const side = summary.exact ? [] : lacks;
     return [
       this.hosts(summary),
-      this.topTable("Pairs of hosts", "pair", keyed("pair"), summary),
-      this.topTable("Services", "service", keyed("service"), summary),
-      this.topTable("Protocols", "protocol", keyed("protocol"), summary),
-      ...(this.several ? [this.topTable("Interfaces", "interface", keyed("interface"), summary)] : []),
+      this.topTable("Pairs of hosts", "pair", group(all, (one) => one.pair), summary, lacks),
+      this.topTable("Services", "service", group(all, (one) => one.service), summary, lacks),
+      this.topTable("Protocols", "protocol", summary.protocols, summary, side),
+      ...(this.several ? [this.topTable("Interfaces", "interface", summary.interfaces, summary, side)] : []),
       ...this.ofRun(),
     ];
   }
@@ -257,7 +299,8 @@ export class TrafficView {
     return this.more.has(name) ? MORE_ROWS : ROWS;
   }
 
-  private block(name: string, known: number, content: HTMLElement): HTMLElement {
+  /** A table with what it lacks, and a button for more of its rows. */
+  private block(name: string, known: number, content: HTMLElement, lacks: string[]): HTMLElement {
     const more = this.more.has(name);
     const toggle = () => {
       if (more) this.more.delete(name);
@@ -267,28 +310,29 @@ export class TrafficView {
     const button = known > ROWS
       ? h("button", { type: "button", "data-key": `more ${name}`, "aria-expanded": String(more), onclick: toggle }, more ? "Fewer rows" : "More rows")
       : null;
-    return h("section", { class: "block" }, content, button);
+    const notes = lacks.map((text) => h("p", { class: "quiet lacks" }, text));
+    return h("section", { class: "block" }, content, ...notes, button);
   }
 
-  private topTable(name: string, dimension: Dimension, all: Map<string, Amount>, summary: Summary): HTMLElement {
-    const { total } = this.complete(summary);
-    const { rows, other } = largest(all, this.rowsOf(name), total);
+  private topTable(name: string, dimension: Dimension, all: Map<string, Amount>, summary: Summary, lacks: string[]): HTMLElement {
+    const { total } = summary;
+    const { rows, other } = largest(all, this.rowsOf(name), total, this.order);
     const seconds = Math.max(summary.span, 1) / 1000;
     const cells = (amount: Amount): Child[] => [
-      short((8 * amount.bytes) / seconds), short(amount.packets / seconds), short(amount.bytes), percent(amount.bytes, total.bytes),
+      short((8 * amount.bytes) / seconds), short(amount.packets / seconds), short(amount.bytes), percent(amount[this.order], total[this.order]),
     ];
     const body = rows.map(([key, amount]): Child[] => [value(this.state, dimension, key), ...cells(amount)]);
     body.push(["other", ...cells(other)], ["total", ...cells(total)]);
     const pick = this.pick(dimension, rows.map(([key]) => key));
     const content = table(name, [dimension, "bits/s", "packets/s", "bytes", "share"], body, new Set([1, 2, 3, 4]), pick);
-    return this.block(name, all.size, content);
+    return this.block(name, all.size, content, lacks);
   }
 
   /** A click on a row shows packets of its value in the range that is shown. */
   private pick(dimension: Dimension, keys: string[]): Pick {
     const question = (at: number) => {
       const key = keys[at];
-      const shown = range(this.state, this.seconds);
+      const shown = range(this.state);
       return key === undefined ? undefined : ofValue(this.state, { dimension, value: key, excludes: false }, shown);
     };
     return {
@@ -300,17 +344,8 @@ export class TrafficView {
     };
   }
 
-  /** The total that a table adds up to: what meets the filter, or everything. */
-  private complete(summary: Summary): { total: Amount } {
-    const known = zero();
-    summary.conversations.forEach((one) => plus(known, one));
-    const total = this.state.link.filters.length > 0 ? known : summary.total;
-    return { total };
-  }
-
   private hosts(summary: Summary): HTMLElement {
-    const sent = group(summary.conversations, (one: Conversation) => one.src);
-    const received = group(summary.conversations, (one: Conversation) => one.dst);
+    const { sent, received } = summary.hosts;
     const both = new Map<string, Amount>();
     for (const host of new Set([...sent.keys(), ...received.keys()])) {
       const sum = zero();
@@ -318,12 +353,12 @@ export class TrafficView {
       plus(sum, received.get(host) ?? zero());
       both.set(host, sum);
     }
-    const { total } = this.complete(summary);
-    const { rows } = largest(both, this.rowsOf("Hosts"), total);
+    const { total } = summary;
+    const { rows } = largest(both, this.rowsOf("Hosts"), total, this.order);
     const seconds = Math.max(summary.span, 1) / 1000;
     const rate = (amount: Amount) => short((8 * amount.bytes) / seconds);
     const cells = (out: Amount, into: Amount): Child[] => [
-      rate(out), rate(into), short(out.packets / seconds), percent(out.bytes, total.bytes),
+      rate(out), rate(into), whole(out.packets), whole(into.packets), percent(out[this.order], total[this.order]),
     ];
     const [restOut, restIn] = [{ ...total }, { ...total }];
     const body = rows.map(([host]): Child[] => {
@@ -335,12 +370,10 @@ export class TrafficView {
       return [value(this.state, "host", host), ...cells(out, into)];
     });
     body.push(["other", ...cells(restOut, restIn)], ["total", ...cells(total, total)]);
-    const head = ["host", "sent, bits/s", "received, bits/s", "sent, packets/s", "share sent"];
+    const head = ["host", "bits/s sent", "bits/s received", "packets sent", "packets received", "share sent"];
     const pick = this.pick("host", rows.map(([host]) => host));
-    const content = table("Hosts", head, body, new Set([1, 2, 3, 4]), pick);
-    const note = this.state.link.filters.length > 0 && summary.unknown.bytes > 0
-      ? h("p", { class: "quiet" }, `Of ${percent(summary.unknown.bytes, summary.unknown.bytes + total.bytes)} of the bytes it is not known whether they meet the filter: they are in none of the 200 largest conversations of their windows.`)
-      : null;
-    return this.block("Hosts", both.size, h("div", {}, content, note));
+    const content = table("Hosts", head, body, new Set([1, 2, 3, 4, 5]), pick);
+    const lacks = summary.hosts.ofAll ? hostsLack(summary) : conversationsLack(summary);
+    return this.block("Hosts", both.size, content, lacks);
   }
 }

@@ -102,6 +102,15 @@ fn types_of_the_page_agree() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// What the page keeps, and what its tables are made of.
+#[test]
+fn the_page_adds_up_what_it_keeps() {
+    let Some(scripts) = ready("the_page_adds_up_what_it_keeps") else { return };
+    let mut node = Command::new("node");
+    let output = node.arg(scripts.join("tests/model.mjs")).output().expect("node runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn every_view_over_files() {
     let Some(scripts) = ready("every_view_over_files") else { return };

@@ -661,7 +661,11 @@ fn rows_of_a_file_are_there_after_its_end() {
         for event in &events {
             let rows = event["rows"].as_array().expect("rows");
             let sum = |name: &str| rows.iter().filter_map(|row| row[name].as_u64()).sum::<u64>();
-            assert_eq!(sum("packets"), 336, "{}", event["program"]);
+            // So few hosts and conversations that each output has all packets.
+            let outputs = rows.iter().filter_map(|row| row["_pipeline"].as_str());
+            let mut by_packets = outputs.collect::<std::collections::BTreeSet<_>>();
+            by_packets.remove("page-flows.counts");
+            assert_eq!(sum("packets"), 336 * by_packets.len().max(1) as u64, "{by_packets:?}");
             // There are fewer than the largest that are told, so all of them are.
             let conversations = rows.iter().filter(|row| row["_pipeline"] == "page-flows").count();
             assert_eq!(sum("conversations"), conversations as u64, "{}", event["program"]);
