@@ -113,8 +113,8 @@ impl Clock {
         self.wild
     }
 
-    /// How far a packet was behind the clock, at most, in nanoseconds: with more lateness than that,
-    /// none would have been late. Of packets that came in one batch, the clock before it counts.
+    /// How far a packet was behind the clock, at most, in nanoseconds: with more lateness than
+    /// that, none would have been late. Of packets of one batch, the clock before it counts.
     pub fn behind_ns(&self) -> u64 {
         self.behind.max(0).unsigned_abs()
     }
