@@ -29,6 +29,8 @@ export interface Link {
 const DIMENSIONS = new Set(["host", "pair", "service", "protocol", "interface"]);
 const SECONDS = 300;
 const SECONDS_MAX = 3600;
+/** Times beyond, before and after 1970, are none of dates. */
+const MS_MAX = 8e15;
 const UNITS = ["bits", "packets", "conversations"];
 
 export function write(link: Link): string {
@@ -63,12 +65,13 @@ export function read(hash: string): Link {
       });
     }
   }
-  const times = /^(-?\d+)-(-?\d+)$/.exec(params.get("t") ?? "");
+  const times = /^(-?\d+)-(-?\d+)$/.exec(params.get("t") ?? "")?.slice(1).map(Number);
+  const [from, to] = times?.every((ms) => Math.abs(ms) <= MS_MAX) ? times : [];
   const seconds = Number(params.get("s"));
   return {
     view: view ?? "traffic",
     filters,
-    range: times ? [Number(times[1]), Number(times[2])] : undefined,
+    range: from !== undefined && to !== undefined && from <= to ? [from, to] : undefined,
     seconds: seconds > 0 && seconds <= SECONDS_MAX ? seconds : SECONDS,
     program: params.get("p") ?? undefined,
     query: params.get("q") ?? undefined,

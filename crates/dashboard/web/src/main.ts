@@ -29,11 +29,21 @@ const [main, nav, switches, notice, about] =
   ["main", "views", "switches", "notice", "run"].map(element) as
   [HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement];
 
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
 /** The token of a link `#token=…`, which is not kept there. */
 function takeToken(): void {
   const found = /^#token=([!-~]+)$/.exec(location.hash);
   if (!found?.[1]) return;
-  setToken(decodeURIComponent(found[1]));
+  const token = decoded(found[1]);
+  // Tokens are of printable ASCII: a link that has something else is none of this run.
+  if (/^[!-~]+$/.test(token)) setToken(token);
   history.replaceState(null, "", "#/1/traffic");
 }
 
@@ -110,8 +120,9 @@ function drawHead(): void {
 
 function drawAll(): void {
   drawHead();
-  const view = views[state.link.view] ?? views.traffic;
-  if (!view) return;
+  const named = Object.entries(views).find(([name]) => name === state.link.view);
+  const view = named?.[1] ?? views.traffic;
+  if (!view || locked) return;
   document.title = `${view.title} \u2013 Weir`;
   if (shown !== view) {
     shown?.hide?.();

@@ -1,7 +1,7 @@
 // Rows of a program as a table and a chart, whatever their columns are.
 
 import type { Column, OutputInfo, Row } from "./api";
-import { Chart, topLines } from "./chart";
+import { COLORS, Chart, topLines } from "./chart";
 import { clean, h, table, type Child } from "./dom";
 import { ofRow, showPackets } from "./packets";
 import { moment, short } from "./format";
@@ -72,26 +72,29 @@ export function axes(output: OutputInfo): { time?: Column; values: Column[]; key
 
 /** Puts rows into a chart: a line for each value of a column, added up. */
 export function draw(chart: Chart, rows: Row[], { time, value, by }: Axes): void {
-  const points = new Map<number, Map<string, number>>();
+  const points: { ms: number; name: string; n: number }[] = [];
+  const sums = new Map<string, number[]>();
   for (const row of rows) {
-    const at = instant(row, time);
-    const n = Number(row[value.name]);
-    if (Number.isNaN(at) || !Number.isFinite(n)) continue;
+    const [ms, n] = [instant(row, time), Number(row[value.name])];
+    if (Number.isNaN(ms) || !Number.isFinite(n)) continue;
     const name = by ? cell(row[by.name]) || "absent" : value.name;
-    let all = points.get(at);
-    if (!all) points.set(at, (all = new Map()));
-    all.set(name, (all.get(name) ?? 0) + n);
+    points.push({ ms, name, n });
+    const sum = sums.get(name);
+    if (sum) sum[0] = (sum[0] ?? 0) + n;
+    else sums.set(name, [n]);
   }
-  const at = [...points.keys()].sort((a, b) => a - b);
-  const lines = new Map<string, number[]>();
-  at.forEach((ms, i) => {
-    for (const [name, n] of points.get(ms) ?? []) {
-      let values = lines.get(name);
-      if (!values) lines.set(name, (values = new Array<number>(at.length).fill(0)));
-      values[i] = n;
-    }
-  });
-  chart.show(at, topLines(lines, at.length), (at[at.length - 1] ?? 0) - (at[0] ?? 0) < 10_000);
+  const at = [...new Set(points.map(({ ms }) => ms))].sort((a, b) => a - b);
+  const place = new Map(at.map((ms, i) => [ms, i]));
+  // Each name may be another, as names of DNS are: only those that are shown have a line.
+  const lines = topLines(sums, 1).map((line) => ({ ...line, values: new Array<number>(at.length).fill(0) }));
+  const of = new Map(lines.slice(0, COLORS.length).map((line) => [line.name, line.values]));
+  const other = lines[COLORS.length]?.values;
+  for (const { ms, name, n } of points) {
+    const values = of.get(name) ?? other;
+    const i = place.get(ms) ?? 0;
+    if (values) values[i] = (values[i] ?? 0) + n;
+  }
+  chart.show(at, lines, (at[at.length - 1] ?? 0) - (at[0] ?? 0) < 10_000);
 }
 
 /** What a chart's colours mean. */

@@ -608,11 +608,26 @@ async function tokens() {
   const one = await open(`${origin}/#token=0000000000000000`, { width: 800, height: 600, scheme: "light" });
   await one.page.waitForSelector("form.token");
   await accessible(one.page, "token");
+  // Nothing else is drawn over the question.
+  await press(one.page, "#switches [data-key=pause]");
+  await press(one.page, "#switches [data-key=pause]");
+  await one.page.waitForSelector("form.token");
   const right = decodeURIComponent(new URL(address).hash.replace("#token=", ""));
   await one.page.type("#token", right);
   await click(one.page, "form button", "Open");
   await until(one.page, "Pairs of hosts");
   await one.close();
+}
+
+/** Links that nobody made by this page show a view all the same, and the token stays. */
+async function badLinks({ page }) {
+  const far = "99999999999999999";
+  const times = [`-${far}-${far}`, "9-1", `${far}-${far}`].map((t) => `#/1/traffic?t=${t}`);
+  for (const hash of ["#/1/constructor", "#/1/none", ...times, "#token=%", "#token=%E2%82%AC%E2%82%AC"]) {
+    await page.evaluate((to) => (location.hash = to), hash);
+    await page.reload({ waitUntil: "domcontentloaded" });
+    await until(page, "Pairs of hosts");
+  }
 }
 
 /** What was wrong; each step is tried, so that one run says all of it. */
@@ -631,7 +646,7 @@ async function uses() {
   const one = await open(address, { width: 1280, height: 900, scheme: "light" });
   const steps = kind === "plain" ? { adding } : { traffic, packets, plan, queries, keyboard };
   if (kind === "live") Object.assign(steps, { sides });
-  if (kind === "file") Object.assign(steps, { ranges, links, touch, hostile, alerts, captures });
+  if (kind === "file") Object.assign(steps, { ranges, links, touch, hostile, alerts, captures, badLinks });
   for (const [name, run] of Object.entries(steps)) {
     await step(name, async () => {
       await run(one);
