@@ -121,6 +121,7 @@ fn rows_pass_on_and_names_are_checked() {
     assert!(read.status.success() && !text(&read.stderr).contains("nobody can read"));
     for (query, why) in [
         (format!("{plain} | metric gauge \"weir_packets_received\" of n"), "runs have a metric"),
+        (format!("{plain} | metric counter \"weir_stage_rows_in\" of n"), "runs have a metric"),
         (format!("{exported} | metric gauge \"x\" of n"), "two metrics would have the name `x`"),
     ] {
         let output = run(&query, &["--metrics", "0"]);
@@ -187,6 +188,8 @@ fn prometheus_evaluates_every_panel_of_the_dashboards() {
         "127.0.0.1:9464",
         "--http-token-file",
         &token,
+        "--alert-to",
+        "syslog://127.0.0.1:9514",
     ]);
     address(&mut run);
     let server = Prometheus::start(&server, folder.path(), "127.0.0.1:9464");

@@ -9,6 +9,7 @@ use crate::packets::{self, Earlier, ReadAgain};
 use crate::page;
 use crate::shelf::Shelf;
 use crate::showing::ShownForm;
+use crate::stage_flow::StageMetrics;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
@@ -69,7 +70,9 @@ impl Run<'_> {
         let at_end = if self.serves.is_some() { AtEnd::Rest } else { AtEnd::Close };
         let mut tap = Tap::new(sink, clients, form).at_end(at_end);
         tap.announce(&Output::of(&self.program));
-        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), api, page))?;
+        let stages = StageMetrics::new(self.is_alone.then(|| self.alone.clone()));
+        let clients = (api, page);
+        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), stages, clients))?;
         if !self.options.quiet {
             self.term.say(format_args!("metrics: http://{address}/metrics"));
             if is_api {
