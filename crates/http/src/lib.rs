@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod api;
 mod exposition;
 mod feed;
@@ -28,6 +29,7 @@ mod shelf;
 mod socket;
 mod stream;
 
+pub use alerts::{AlertPhase, AlertsQuestion, ListAlerts};
 pub use api::{Api, CheckQuery, Lookups};
 pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
 pub use feed::{Keeping, RowFeed, ShownTo};
