@@ -19,6 +19,8 @@ mod feed;
 mod follow;
 mod guard;
 mod history;
+#[cfg(test)]
+mod hostile;
 mod limits;
 mod packets;
 mod page;
