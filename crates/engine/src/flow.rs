@@ -2,7 +2,10 @@
 //!
 //! Stages count a batch at a time, and are asked only when somebody wants to know.
 
+use crate::limits::STAGES_REMEMBERED_MAX;
 use std::collections::BTreeMap;
+use weir_plan::Program;
+use weir_plan::together::program_places;
 
 /// Where a stage runs, or half of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,12 +54,27 @@ pub struct StageFlow {
     pub held: u64,
 }
 
+/// A stage as it is called while programs come and go.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct StageName {
+    /// The program that it is of.
+    pub program: String,
+    /// Where it stands there: the pipeline is that of the program.
+    pub place: FlowPlace,
+}
+
 /// What has gone through all stages.
 ///
 /// Any two compare equal: how rows are spread over workers and batches is no part of what happened.
 #[derive(Clone, Default, Debug)]
 pub struct StageFlows {
     stages: BTreeMap<FlowPlace, Vec<StageFlow>>,
+    /// The program of each pipeline, and its number there.
+    layout: Vec<(String, usize)>,
+    /// What had gone through stages before programs were last changed; those that are gone, too.
+    earlier: BTreeMap<StageName, StageFlow>,
+    /// The sum of those that found no room there.
+    others: StageFlow,
     /// Batches of rows that workers have made and that wait for the machine level, which emits
     /// them in order; `None` where nothing waits there.
     pub waiting: Option<usize>,
@@ -84,11 +102,51 @@ impl StageFlows {
         for (place, flows) in &other.stages {
             self.stages.entry(*place).or_default().extend(flows);
         }
+        if self.layout.is_empty() {
+            self.layout.clone_from(&other.layout);
+        }
+        for (name, flow) in &other.earlier {
+            self.earlier.entry(name.clone()).or_default().gone_through(flow);
+        }
+        self.others.gone_through(&other.others);
     }
 
-    /// Forgets all.
-    pub(crate) fn clear(&mut self) {
-        self.stages.clear();
+    /// From now on stages are of this program. Each begins with nothing; what has gone through the
+    /// stages so far stays in [`StageFlows::totals`].
+    pub(crate) fn begin(&mut self, program: &Program) {
+        for (place, flows) in std::mem::take(&mut self.stages) {
+            let Some(name) = self.name(place) else { continue };
+            let has_room = self.earlier.len() < STAGES_REMEMBERED_MAX;
+            let earlier = match has_room || self.earlier.contains_key(&name) {
+                true => self.earlier.entry(name).or_default(),
+                false => &mut self.others,
+            };
+            earlier.gone_through(&StageFlow::sum(&flows));
+        }
+        self.layout = program_places(program);
+    }
+
+    /// What a stage is called in its program.
+    fn name(&self, place: FlowPlace) -> Option<StageName> {
+        let (program, pipeline) = self.layout.get(place.pipeline)?;
+        Some(StageName {
+            program: program.clone(),
+            place: FlowPlace { pipeline: *pipeline, ..place },
+        })
+    }
+
+    /// What has gone through each stage since the run began, and what it holds now. A program that
+    /// was replaced, or came again, goes on counting. With them, the sum of the stages that are
+    /// gone and are beyond the bound.
+    pub fn totals(&self) -> (BTreeMap<StageName, StageFlow>, StageFlow) {
+        let mut all = self.earlier.clone();
+        for (place, flows) in self.iter() {
+            let Some(name) = self.name(place) else { continue };
+            let (total, now) = (all.entry(name).or_default(), StageFlow::sum(flows));
+            total.gone_through(&now);
+            total.held += now.held;
+        }
+        (all, self.others)
     }
 
     /// Each stage, with what has gone through it on each worker.
@@ -102,13 +160,94 @@ impl StageFlow {
     pub fn sum(all: &[StageFlow]) -> StageFlow {
         let mut sum = StageFlow::default();
         for one in all {
-            sum.rows_in += one.rows_in;
-            sum.rows_out += one.rows_out;
-            sum.late += one.late;
-            sum.evicted += one.evicted;
-            sum.undefined += one.undefined;
+            sum.gone_through(one);
             sum.held += one.held;
         }
         sum
+    }
+
+    /// Adds what has gone through, not what is held.
+    fn gone_through(&mut self, other: &StageFlow) {
+        self.rows_in += other.rows_in;
+        self.rows_out += other.rows_out;
+        self.late += other.late;
+        self.evicted += other.evicted;
+        self.undefined += other.undefined;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_plan::{Input, Pipeline, Schema};
+
+    fn program(names: &[Option<&str>]) -> Program {
+        let pipeline = |name: &Option<&str>| Pipeline {
+            name: name.map(str::to_owned),
+            input: Input::Packets,
+            stages: Vec::new(),
+            schema: Schema::default(),
+            printed: name.is_some(),
+        };
+        Program::of(names.iter().map(pipeline).collect())
+    }
+
+    fn of_worker(pipeline: usize) -> FlowPlace {
+        FlowPlace { level: FlowLevel::Worker, pipeline, stage: 0 }
+    }
+
+    #[test]
+    fn totals_go_on_when_programs_change() {
+        let flow = |rows_in, held| StageFlow { rows_in, held, ..StageFlow::default() };
+        let mut flows = StageFlows::default();
+        flows.begin(&program(&[Some("a.x"), Some("a"), None, Some("b")]));
+        (0..4).for_each(|p| flows.add(of_worker(p), flow(10 + p as u64, 5)));
+        flows.add(of_worker(1), flow(100, 5));
+        let totals = |flows: &StageFlows| {
+            let (all, others) = flows.totals();
+            assert_eq!(others, StageFlow::default());
+            let one = |(name, flow): (StageName, StageFlow)| {
+                (format!("{} {}", name.program, name.place.pipeline), flow.rows_in, flow.held)
+            };
+            all.into_iter().map(one).collect::<Vec<_>>()
+        };
+        let named = |name: &str, rows_in, held| (name.to_owned(), rows_in, held);
+        let before =
+            [named("a 0", 10, 5), named("a 1", 111, 10), named("b 0", 12, 5), named("b 1", 13, 5)];
+        assert_eq!(totals(&flows), before);
+        flows.begin(&program(&[Some("b"), Some("c")]));
+        assert_eq!(flows.iter().count(), 0);
+        let mut now = StageFlows::default();
+        now.merge(&flows);
+        now.add(of_worker(0), flow(1, 2));
+        now.add(of_worker(1), flow(7, 7));
+        // What went on counting holds only what it holds now.
+        let after = [
+            named("a 0", 10, 0),
+            named("a 1", 111, 0),
+            named("b 0", 13, 2),
+            named("b 1", 13, 0),
+            named("c 0", 7, 7),
+        ];
+        assert_eq!(totals(&now), after);
+    }
+
+    #[test]
+    fn stages_that_are_gone_are_bounded() {
+        let mut flows = StageFlows::default();
+        let flow = StageFlow { rows_in: 2, ..StageFlow::default() };
+        for n in 0..STAGES_REMEMBERED_MAX + 3 {
+            let name = format!("p{n:05}");
+            flows.begin(&program(&[Some(&name)]));
+            flows.add(of_worker(0), flow);
+        }
+        flows.begin(&program(&[]));
+        let (all, others) = flows.totals();
+        assert_eq!((all.len(), others.rows_in), (STAGES_REMEMBERED_MAX, 6));
+        // One that is known goes on.
+        flows.begin(&program(&[Some("p00001")]));
+        flows.add(of_worker(0), flow);
+        flows.begin(&program(&[]));
+        assert_eq!(flows.totals().1.rows_in, 6);
     }
 }

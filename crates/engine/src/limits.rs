@@ -49,6 +49,10 @@ pub const BLOCK_MAX: usize = 32;
 /// make many rows of one may make very many of a batch.
 pub const ROW_BATCHES_AHEAD: usize = 1024;
 
+/// Stages whose counts are remembered when programs change, those of programs that are gone, too;
+/// what goes through further ones is added up.
+pub const STAGES_REMEMBERED_MAX: usize = 4096;
+
 /// Closings of windows that may wait to be emitted before workers wait with reading.
 pub const CLOSES_AHEAD: u64 = 4;
 

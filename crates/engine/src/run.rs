@@ -74,7 +74,9 @@ fn start(
     let mut active = ActiveProgram::first(program.clone(), functions, options, egress);
     active.want();
     active.machine.look_up_losses(feed.losses());
-    let mut run = Run { active, past: Ledger::default(), functions, options };
+    let mut past = Ledger::default();
+    past.flows.begin(program);
+    let mut run = Run { active, past, functions, options };
     let turns =
         || thread::scope(|scope| run.turns(feed, sink, progress, WorkerThreads::new(scope)));
     match caught(turns) {

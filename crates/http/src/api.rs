@@ -1,5 +1,6 @@
 //! The JSON API: what `weir ctl` asks, over HTTP.
 
+use crate::alerts::{self, ListAlerts};
 use crate::feed::RowFeed;
 use crate::packets::{self, FindPackets};
 use crate::request::HttpRequest;
@@ -18,6 +19,8 @@ pub struct Api {
     pub answers: Arc<Answers>,
     /// The rows of programs.
     pub rows: RowFeed,
+    /// Lists the alerts of programs.
+    pub alerts: ListAlerts,
     /// What clients ask that need not ask the run.
     pub lookups: Lookups,
     /// Finds packets that have passed, where some are kept or can be read again.
@@ -45,6 +48,7 @@ pub struct Lookups {
 
 /// The paths of the API and their methods, as openapi.json describes them.
 pub(crate) const ROUTES: &[(&str, &str)] = &[
+    ("/api/v1/alerts", "GET"),
     ("/api/v1/captures", "GET, POST, DELETE"),
     ("/api/v1/captures/query", "POST"),
     ("/api/v1/check", "POST"),
@@ -234,6 +238,7 @@ impl Api {
             ("/api/v1/stages", _) => (self.lookups.stages)()
                 .map(|value| Response::json(Status::Ok, &value))
                 .ok_or_else(|| Box::new(error(Status::Unavailable, SILENT, ""))),
+            ("/api/v1/alerts", _) => alerts::answer(&self.alerts, request),
             ("/api/v1/library", _) => Ok(Response::json(Status::Ok, &self.lookups.library)),
             ("/api/v1/captures" | "/api/v1/captures/query", _) => {
                 shelf::answer(self.shelf.as_ref(), (path, method), request)

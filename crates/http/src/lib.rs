@@ -12,12 +12,15 @@
 
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod api;
 mod exposition;
 mod feed;
 mod follow;
 mod guard;
 mod history;
+#[cfg(test)]
+mod hostile;
 mod limits;
 mod packets;
 mod page;
@@ -28,6 +31,7 @@ mod shelf;
 mod socket;
 mod stream;
 
+pub use alerts::{AlertPhase, AlertsQuestion, ListAlerts};
 pub use api::{Api, CheckQuery, Lookups};
 pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
 pub use feed::{Keeping, RowFeed, ShownTo};

@@ -35,6 +35,7 @@ mod settings;
 mod suggest;
 mod suppressions;
 mod tree;
+mod words;
 
 pub use compile::{Compiled, compile, format};
 pub use diagnostic::{Code, Diagnostic, Note, Severity, Span};
@@ -45,10 +46,5 @@ pub use query::{Options, Query};
 pub use render::render;
 pub use settings::{Setting, fuzz_settings, param_fault, settings};
 pub use suggest::closest;
-
-/// The words that begin stages, for those who complete queries.
-pub fn stages() -> &'static [&'static str] {
-    parse::STAGES
-}
-
 pub use suppressions::{BadSuppression, fuzz_suppressions, suppression, suppressions};
+pub use words::{LanguageWord, WordKind, words};

@@ -6,6 +6,7 @@
 use crate::limits::{JOINED_PIPELINES_MAX, OUTPUTS_MAX};
 use crate::program::{Pipeline, Program};
 use crate::share::share;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Programs that one run can't take together.
@@ -99,6 +100,26 @@ pub fn output_names(program: &str, of: &Program) -> Vec<Option<String>> {
     of.pipelines.iter().map(name).collect()
 }
 
+/// Of each pipeline of joined programs the program, and its number there. One without a name is of
+/// the program of those that read it, which come next.
+pub fn program_places(joined: &Program) -> Vec<(String, usize)> {
+    let mut of = String::new();
+    let mut programs: Vec<String> = Vec::new();
+    for pipeline in joined.pipelines.iter().rev() {
+        if let Some(name) = &pipeline.name {
+            name.split('.').next().unwrap_or_default().clone_into(&mut of);
+        }
+        programs.push(of.clone());
+    }
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let number = |program: String| {
+        let next = counts.entry(program.clone()).or_default();
+        *next += 1;
+        (program, *next - 1)
+    };
+    programs.into_iter().rev().map(number).collect()
+}
+
 fn few(what: &'static str, count: usize, most: usize) -> Result<(), NotTogether> {
     if count > most { Err(NotTogether::TooMany { what, count, most }) } else { Ok(()) }
 }
@@ -174,6 +195,16 @@ mod tests {
                 ("b", From(3), 1, true),
             ],
         );
+    }
+
+    #[test]
+    fn pipelines_are_known_by_their_program_and_a_number_there() {
+        let of = |name, printed| pipeline(name, Packets, vec![Stage::Limit(1)], printed);
+        let joined = [(Some("a.x"), true), (Some("a"), true), (None, false), (Some("b"), true)];
+        let joined = joined.into_iter().map(|(name, printed)| of(name, printed)).collect();
+        let found = program_places(&program(joined));
+        let expected = [("a", 0), ("a", 1), ("b", 0), ("b", 1)];
+        assert_eq!(found, expected.map(|(name, number)| (name.to_owned(), number)));
     }
 
     #[test]

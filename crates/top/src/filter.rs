@@ -2,8 +2,7 @@
 
 use crate::limits::FILTER_MAX;
 use std::sync::LazyLock;
-use weir_lang::{Diagnostic, Query, compile};
-use weir_packet::fields::FIELDS;
+use weir_lang::{Diagnostic, LanguageWord, Query, WordKind, compile, words};
 use weir_plan::Stage;
 
 /// What stands before a condition.
@@ -100,11 +99,25 @@ fn fault(diagnostic: &Diagnostic, before: &str, typed: &str) -> Fault {
     Fault { from, to: to.max(from + 1), message: diagnostic.message.clone(), help }
 }
 
-/// Words of conditions besides the fields.
-const WORDS: [&str; 6] = ["and", "exists(", "false", "in", "not", "or"];
+/// Words of conditions that are no fields, keys or functions.
+const OPERATORS: [&str; 6] = ["and", "false", "in", "not", "or", "true"];
 
-/// Where the word begins that ends before the character `cursor`, and what it may become: fields
-/// and words that start with it, in alphabetical order.
+/// What conditions and keys consist of, in alphabetical order; functions with their bracket.
+static EXPRESSION_WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let word = |word: LanguageWord| match word.kind {
+        WordKind::Field | WordKind::Key => Some(word.name.to_owned()),
+        WordKind::Function => Some(format!("{}(", word.name)),
+        _ => None,
+    };
+    let mut all: Vec<String> = words().into_iter().filter_map(word).collect();
+    all.extend(OPERATORS.map(str::to_owned));
+    all.sort_unstable();
+    all.dedup();
+    all
+});
+
+/// Where the word begins that ends before the character `cursor`, and what it may become: words of
+/// conditions and keys that start with it, in alphabetical order. Aggregates are none of these.
 pub(crate) fn completions(condition: &str, cursor: usize) -> (usize, Vec<&'static str>) {
     let before: Vec<char> = condition.chars().take(cursor).collect();
     let is_word = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
@@ -113,11 +126,8 @@ pub(crate) fn completions(condition: &str, cursor: usize) -> (usize, Vec<&'stati
     if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit()) {
         return (start, Vec::new());
     }
-    let fields = FIELDS.iter().map(|field| field.name);
-    let mut all: Vec<&'static str> =
-        fields.chain(WORDS).filter(|name| name.starts_with(&word) && *name != word).collect();
-    all.sort_unstable();
-    (start, all)
+    let all = EXPRESSION_WORDS.iter().map(String::as_str);
+    (start, all.filter(|name| name.starts_with(&word) && *name != word).collect())
 }
 
 /// What all of these words begin with.
@@ -187,10 +197,26 @@ mod tests {
         assert_eq!(start, 4);
         assert!(all.contains(&"tcp.syn") && all.contains(&"tcp.sport"), "{all:?}");
         assert!(all.is_sorted() && all.iter().all(|name| name.starts_with("tcp.s")));
-        assert_eq!(completions("ex", 2).1, ["exists("]);
+        assert_eq!(completions("exi", 3).1, ["exists("]);
         assert!(completions("tcp ", 4).1.is_empty() && completions("10.", 3).1.is_empty());
         assert_eq!(common_prefix(&["dns.qname", "dns.qtype", "dns.qr"]), "dns.q");
         assert_eq!((common_prefix(&["a", "b"]), common_prefix(&[])), ("", ""));
+    }
+
+    /// Keys and functions are offered where fields are, and nothing that is wrong there.
+    #[test]
+    fn words_go_on_as_keys_and_functions() {
+        let all = |typed: &str| completions(typed, typed.len()).1;
+        for (typed, whole) in [("hos", "hosts"), ("flo", "flow"), ("pref", "prefix(")] {
+            assert!(all(typed).contains(&whole), "{typed}: {:?}", all(typed));
+        }
+        for not_here in ["summariz", "varianc", "stdde"] {
+            assert!(all(not_here).is_empty(), "{not_here}: {:?}", all(not_here));
+        }
+        assert_eq!(completions("hosts == (10.0.0.1, ip.s", 24).1, ["ip.src"]);
+        assert_eq!(check("hosts == (10.0.0.1, 10.0.0.2)"), Ok(()));
+        assert_eq!(crate::typed_keys::check("hosts, n = prefix(ip.src, 24)"), Ok(()));
+        assert!(crate::typed_keys::check("n = count()").is_err());
     }
 
     #[test]

@@ -6,12 +6,12 @@ mod family;
 use crate::args::HttpArgs;
 use crate::observe::Observer;
 use crate::term::Term;
-use family::Family;
+use family::{Family, RowsLeftOut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_engine::rows::{Output, Rows, Sink};
-use weir_http::Exposition;
+use weir_http::{Exposition, Sample};
 use weir_plan::{Metric, MetricKind, Program};
 
 /// Metrics that queries of one run may make.
@@ -123,9 +123,19 @@ impl Exports {
         }
     }
 
-    /// Writes all metrics.
+    /// Writes all metrics, and how many rows each of them left out.
     pub(crate) fn write(&self, out: &mut Exposition) {
-        self.lock().families.values_mut().for_each(|family| family.write(out));
+        let families = &mut self.lock().families;
+        families.values_mut().for_each(|family| family.write(out));
+        let of = |n: fn(RowsLeftOut) -> u64| {
+            families
+                .iter()
+                .map(move |(name, family)| Sample::of("metric", name, n(family.left_out())))
+        };
+        let about = "Rows without a value that a metric of a query takes.";
+        out.counter("weir_metric_rows_skipped", about, of(|rows| rows.skipped));
+        let about = "Rows whose labels found no room in a metric of a query: they are in _other.";
+        out.counter("weir_metric_rows_beyond", about, of(|rows| rows.beyond));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

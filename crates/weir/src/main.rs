@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alert_board;
 mod args;
 mod cmd;
 mod control;

@@ -1,6 +1,7 @@
 //! The ledger as metrics.
 
 use crate::exports::{self, Exports};
+use crate::stage_flow::StageMetrics;
 use crate::stats::{RunCounts, Stats};
 use crate::tap::{NAMES_MAX, OTHERS, Tallies};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use weir_capture::lookback::LookbackCounts;
 use weir_deliver::{DeliveryCounts, TargetCounts};
 use weir_engine::counters::Ledger;
+use weir_engine::flow::StageFlows;
 use weir_engine::rows::Output;
 use weir_http::{Api, Exposition, MetricsFormat, Page, Pages, RowFeed, Sample};
 use weir_packet::egress::Outlet;
@@ -27,8 +29,8 @@ pub(crate) fn pages(
     stats: &Stats,
     exports: Exports,
     (tallies, feed): (Tallies, RowFeed),
-    api: Option<Api>,
-    page: Option<Page>,
+    stages: StageMetrics,
+    (api, page): (Option<Api>, Option<Page>),
 ) -> Pages {
     let view = Arc::new(View::new(stats.clone()));
     let has_api = api.is_some();
@@ -39,6 +41,7 @@ pub(crate) fn pages(
             let mut out = Exposition::new(format);
             all(&mut out, view.start, &counts, view.stats.captures().as_ref());
             programs(&mut out, &tallies);
+            stages.write(&mut out, &counts.ledger.flows);
             if let Some(counts) = view.stats.deliveries() {
                 deliveries(&mut out, &counts);
             }
@@ -100,7 +103,10 @@ fn own_names() -> BTreeSet<String> {
     let counts = RunCounts { ledger: Ledger::default(), interfaces: Vec::new() };
     all(&mut out, 0, &counts, Some(&LookbackCounts::default()));
     programs(&mut out, &Tallies::default());
+    write_no_stages(&mut out);
     clients(&mut out, &RowFeed::default());
+    deliveries(&mut out, &DeliveryCounts::default());
+    Exports::default().write(&mut out);
     let text = out.finish();
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let family = |line: &str| {
@@ -111,6 +117,13 @@ fn own_names() -> BTreeSet<String> {
         ])
     };
     families.filter_map(family).flatten().collect()
+}
+
+/// The names of the metrics of stages, all of them.
+fn write_no_stages(out: &mut Exposition) {
+    let mut flows = StageFlows::default();
+    flows.waiting = Some(0);
+    StageMetrics::default().write(out, &flows);
 }
 
 /// All metrics of a run that come from its ledger.
@@ -386,8 +399,10 @@ mod tests {
         let mut out = Exposition::new(MetricsFormat::OpenMetrics);
         all(&mut out, 0, &counts, Some(&captures));
         programs(&mut out, &Tallies::default());
+        write_no_stages(&mut out);
         clients(&mut out, &RowFeed::default());
         deliveries(&mut out, &DeliveryCounts::default());
+        Exports::default().write(&mut out);
         let text = out.finish();
         let mut families: Vec<_> = text.lines().filter(|l| l.starts_with("# TYPE")).collect();
         let n = families.len();

@@ -34,6 +34,9 @@ pub(crate) trait Observer {
     /// Sees rows of the output of that number.
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()>;
 
+    /// The input has ended. It may be read again, and outputs be opened anew.
+    fn finish(&mut self) {}
+
     /// A sink that hands rows on to `to` once this has seen them.
     fn on_the_way<'a>(self, to: Box<dyn Sink + 'a>) -> Box<dyn Sink + 'a>
     where
@@ -64,6 +67,7 @@ impl<O: Observer> Sink for Observed<'_, O> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.observer.finish();
         self.to.finish()
     }
 

@@ -11,11 +11,6 @@ use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_http::{Lookups, Page};
 use weir_lang::{Diagnostic, Query};
-use weir_packet::fields::{FIELDS, KEYS, RECORD_FIELDS, by_name};
-use weir_packet::repeated::REPEATED;
-use weir_plan::Type;
-use weir_plan::aggregates::AGGREGATES;
-use weir_plan::functions::BUILTINS;
 
 /// Whether the page was built into this program.
 pub(crate) const IS_BUILT: bool = cfg!(feature = "serve");
@@ -212,22 +207,11 @@ fn entry(entry: &Entry) -> Value {
 
 /// The words of the language, for completion.
 fn words() -> Vec<Value> {
-    let word = |kind: &str, name: &str, ty: &str, doc: &str| {
-        let (name, kind) = (name.to_owned(), kind.to_owned());
-        json!({ "name": name, "kind": kind, "type": ty, "doc": doc })
+    let value = |word: weir_lang::LanguageWord| {
+        let weir_lang::LanguageWord { name, kind, ty, doc } = word;
+        json!({ "name": name, "kind": kind.name(), "type": ty, "doc": doc })
     };
-    let of_records = RECORD_FIELDS.iter().filter(|f| by_name(f.name).is_none());
-    let fields = FIELDS.iter().chain(of_records);
-    let fields = fields.map(|f| word("field", f.name, &Type::from(f.ty).to_string(), f.doc));
-    let keys = KEYS.iter().map(|key| word("key", key.name, "key", key.doc));
-    let parts = REPEATED.iter().map(|part| word("part", part.name, "part", part.doc));
-    let called = |kind: &'static str, call: &str, doc: &str| {
-        word(kind, call.split('(').next().unwrap_or(call), call, doc)
-    };
-    let functions = BUILTINS.iter().map(|f| called("function", f.call, f.doc));
-    let aggregates = AGGREGATES.iter().map(|a| called("aggregate", a.call, a.doc));
-    let stages = weir_lang::stages().iter().map(|stage| word("stage", stage, "", ""));
-    fields.chain(keys).chain(parts).chain(functions).chain(aggregates).chain(stages).collect()
+    weir_lang::words().into_iter().map(value).collect()
 }
 
 #[cfg(test)]

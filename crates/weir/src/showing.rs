@@ -210,7 +210,14 @@ struct FeedSink {
 
 /// What was written and not handed on yet.
 #[derive(Clone, Default)]
-struct Lines(Rc<RefCell<Vec<u8>>>);
+pub(crate) struct Lines(Rc<RefCell<Vec<u8>>>);
+
+impl Lines {
+    /// What was written since the last time.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        self.0.take()
+    }
+}
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

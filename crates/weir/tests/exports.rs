@@ -67,6 +67,12 @@ fn columns_of_a_query_are_metrics() {
         let bounded = "frame_bytes_bucket{ip_src=\"10.0.0.1\",le=\"100.0\"}";
         assert_eq!(value(&now, bounded), value(&now, "frame_bytes_count{ip_src=\"10.0.0.1\"}"));
         assert_eq!(sum("host_packets_now"), 10);
+        for metric in ["host_packets", "frame_bytes", "host_packets_now"] {
+            let of = |name: &str| value(&now, &format!("{name}{{metric=\"{metric}\"}}"));
+            let (skipped, beyond) =
+                (of("weir_metric_rows_skipped_total"), of("weir_metric_rows_beyond_total"));
+            assert_eq!((skipped, beyond), (0, 0), "{metric}");
+        }
         let text = get(&run.address, "/metrics", "Accept: application/openmetrics-text\r\n").1;
         for line in [
             "# TYPE host_packets counter",
@@ -79,6 +85,24 @@ fn columns_of_a_query_are_metrics() {
         let said = run.end();
         assert!(said.contains("received   95 packets"), "{said}");
     }
+}
+
+/// A row whose value is absent counts nowhere, and is counted as that.
+#[test]
+fn rows_without_a_value_are_counted() {
+    let query = "packets
+| summarize n = count() by ip.src every 1s
+| extend r = n / (n - n)
+| metric gauge \"ratio\" of r";
+    let mut run = Streamed::start(&["--metrics", "0", "-e", query]);
+    run.send(95);
+    let skipped = "weir_metric_rows_skipped_total{metric=\"ratio\"}";
+    while value(&metrics(&run.address), skipped) < 20 {
+        wires::pause();
+    }
+    let now = metrics(&run.address);
+    assert!(!now.keys().any(|name| name.starts_with("ratio")), "{now:?}");
+    run.end();
 }
 
 #[test]
@@ -97,6 +121,7 @@ fn rows_pass_on_and_names_are_checked() {
     assert!(read.status.success() && !text(&read.stderr).contains("nobody can read"));
     for (query, why) in [
         (format!("{plain} | metric gauge \"weir_packets_received\" of n"), "runs have a metric"),
+        (format!("{plain} | metric counter \"weir_stage_rows_in\" of n"), "runs have a metric"),
         (format!("{exported} | metric gauge \"x\" of n"), "two metrics would have the name `x`"),
     ] {
         let output = run(&query, &["--metrics", "0"]);
@@ -163,6 +188,8 @@ fn prometheus_evaluates_every_panel_of_the_dashboards() {
         "127.0.0.1:9464",
         "--http-token-file",
         &token,
+        "--alert-to",
+        "syslog://127.0.0.1:9514",
     ]);
     address(&mut run);
     let server = Prometheus::start(&server, folder.path(), "127.0.0.1:9464");

@@ -54,6 +54,16 @@ fn metrics_are_those_of_the_ledger() {
             assert_eq!(now.get(name), Some(&value), "{name} with {workers} workers");
         }
         assert_eq!(of_workers(&now), 50);
+        // Each packet comes to the first stage of the only program.
+        let first = |name: &str, level: &str| {
+            let labels = format!("program=\"e\",level=\"{level}\",pipeline=\"0\",stage=\"0\"");
+            now[&format!("{name}{{{labels}}}")]
+        };
+        let came = |level: &str| first("weir_stage_rows_in_total", level);
+        let left = |level: &str| first("weir_stage_rows_out_total", level);
+        assert_eq!((came("worker"), left("worker") > 0), (50, true), "{now:?}");
+        assert!(came("machine") <= left("worker") && left("machine") > 0, "{now:?}");
+        assert!(first("weir_stage_keys", "machine") <= 4 * 2, "{now:?}");
         assert!(
             now["weir_rows_emitted_total"] > 0 && now["weir_start_time_seconds"] > 1_700_000_000
         );
@@ -97,6 +107,9 @@ fn counters_never_fall_while_programs_change() {
             before = now;
         }
         assert!(before["weir_rows_emitted_total"] > 100, "{before:?}");
+        // Two programs were called so, of which each took the packets of two turns.
+        let stage = "{program=\"b\",level=\"worker\",pipeline=\"0\",stage=\"0\"}";
+        assert_eq!(before[&format!("weir_stage_rows_in_total{stage}")], 160, "{before:?}");
         run.end();
     }
 }

@@ -202,7 +202,7 @@ impl<'e> ActiveProgram<'e> {
         new.machine.follow(&mut self.machine, past);
         self.count(past);
         // Pipelines have other numbers from here on.
-        past.flows.clear();
+        past.flows.begin(&new.program);
         *self = new;
         self.machine.open(&self.program, sink);
         if let Some(e) = self.machine.take_error() {

@@ -57,8 +57,16 @@ pub(super) struct Family {
     has_others: bool,
     /// The time of the latest row.
     latest: i64,
-    /// Rows without a value that the metric takes.
-    skipped: u64,
+    left_out: RowsLeftOut,
+}
+
+/// Rows that a metric doesn't show as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct RowsLeftOut {
+    /// Rows without a value that it takes: they count nowhere.
+    pub(super) skipped: u64,
+    /// Rows whose key found no room: they count among the others.
+    pub(super) beyond: u64,
 }
 
 impl Family {
@@ -72,7 +80,7 @@ impl Family {
             beyond: nothing,
             has_others: false,
             latest: i64::MIN,
-            skipped: 0,
+            left_out: RowsLeftOut::default(),
         }
     }
 
@@ -98,7 +106,7 @@ impl Family {
             }
         };
         let Some(values) = values else {
-            self.skipped += 1;
+            self.left_out.skipped += 1;
             return;
         };
         let key: Key = self.metric.labels.iter().map(|(_, at)| label(&value(*at))).collect();
@@ -106,6 +114,7 @@ impl Family {
         let is_gauge = self.metric.kind == MetricKind::Gauge;
         let is_others = !key.is_empty() && key.iter().all(|label| label == OTHER);
         if !self.series.contains_key(&key) && (is_others || !self.has_room()) {
+            self.left_out.beyond += u64::from(!is_others);
             self.beyond.add(&values, at, is_gauge && self.beyond.at != at);
             return;
         }
@@ -126,6 +135,11 @@ impl Family {
     /// How long a gauge shows a value: that of a window until a later window has one.
     fn hold_ns(&self) -> i64 {
         if self.metric.over_ns > 0 { 0 } else { GAUGE_HOLD_NS }
+    }
+
+    /// The rows that it doesn't show as they are.
+    pub(super) fn left_out(&self) -> RowsLeftOut {
+        self.left_out
     }
 
     /// Writes its series.
@@ -154,7 +168,8 @@ impl Family {
         let mut all: Vec<(Key, f64)> = now.map(|(key, s)| (key.clone(), s.values[0])).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let rest = all.split_off(all.len().min(self.most()));
-        let beyond = is_now(&self.beyond).then_some(self.beyond.values[0]);
+        let has_beyond = self.beyond.at > i64::MIN && is_now(&self.beyond);
+        let beyond = has_beyond.then_some(self.beyond.values[0]);
         let others = rest
             .iter()
             .map(|(_, n)| *n)
@@ -374,7 +389,7 @@ mod tests {
             r#"m_total{port="_other"} 102"#,
         ];
         assert_eq!(samples(&mut counter), then);
-        assert_eq!(counter.skipped, 1);
+        assert_eq!(counter.left_out(), RowsLeftOut { skipped: 1, beyond: 0 });
         // A series that is shown later begins where the others go on.
         let mut counter = family(MetricKind::Counter, 2);
         counter.has_others = true;
@@ -399,6 +414,13 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_value_shows_nothing() {
+        for kind in [MetricKind::Counter, MetricKind::Gauge] {
+            assert_eq!(samples(&mut family(kind, 3)), Vec::<String>::new());
+        }
+    }
+
+    #[test]
     fn keys_are_bounded() {
         for kind in [MetricKind::Counter, MetricKind::Gauge] {
             let mut many = family(kind, 3);
@@ -406,6 +428,7 @@ mod tests {
             take(&mut many, &cells);
             let all = samples(&mut many);
             assert_eq!((all.len(), many.series.len()), (4, KEYS_MAX));
+            assert_eq!(many.left_out(), RowsLeftOut { skipped: 0, beyond: KEYS_MAX as u64 });
             assert!(all[3].ends_with(&format!("\"_other\"}} {}", 2 * KEYS_MAX - 3)), "{all:?}");
         }
     }

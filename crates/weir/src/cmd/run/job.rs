@@ -117,6 +117,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         serves,
         program,
         alone: alone.unwrap_or_default(),
+        is_alone: programs.sources().len() == 1 && !options.takes_programs(),
         running,
         functions,
         filter,

@@ -83,6 +83,7 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
         program: join(programs)?,
         running: Vec::new(),
         alone: String::new(),
+        is_alone: false,
         functions,
         filter,
         format: &json::FORMAT,

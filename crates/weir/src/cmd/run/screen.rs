@@ -76,6 +76,7 @@ pub(crate) fn show(
         program: side_by_side(programs.clone())?,
         running: Vec::new(),
         alone: String::new(),
+        is_alone: false,
         functions: Functions::default(),
         filter,
         format: &json::FORMAT,

@@ -29,6 +29,8 @@ pub(super) struct Run<'a> {
     pub(super) program: Program,
     /// The name of the first program: that of the only one, if there is one.
     pub(super) alone: String,
+    /// Whether it is the only one, and none can come.
+    pub(super) is_alone: bool,
     /// The programs that it consists of, if they may change.
     pub(super) running: Vec<RunningProgram>,
     pub(super) functions: Functions,

@@ -1,6 +1,7 @@
 //! Starts what shows the rows of a run to others: the HTTP interface, and the delivery of alerts.
 
 use super::session::Run;
+use crate::alert_board::AlertBoard;
 use crate::delivery::{self, AlertTap};
 use crate::exports::Exports;
 use crate::metrics;
@@ -9,6 +10,7 @@ use crate::packets::{self, Earlier, ReadAgain};
 use crate::page;
 use crate::shelf::Shelf;
 use crate::showing::ShownForm;
+use crate::stage_flow::StageMetrics;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
@@ -54,22 +56,28 @@ impl Run<'_> {
         let address = http.address()?;
         let clients = (tallies.clone(), rows.clone());
         let feed = rows.clone();
+        let board = AlertBoard::default();
         let api = answers.filter(|_| is_api);
         let api = api.map(|answers| {
             let earlier = self.earlier(held);
             let packets = earlier.map(|earlier| packets::finder(earlier, Arc::clone(&answers)));
             let lookups = page::lookups(self.phase.clone(), (stats, &answers));
             let shelf = shelf.map(|shelf| Box::new(move |asked| shelf.answer(asked)) as AskShelf);
-            Api { answers, rows, lookups, packets, shelf }
+            let (board, running) = (board.clone(), Arc::clone(&answers));
+            let alerts = Box::new(move |asked: &_| board.value(asked, &running.layout()));
+            Api { answers, rows, lookups, alerts, packets, shelf }
         });
         let has_page = page.is_some();
         let exports = Exports::default();
         let names = self.options.rows.names.into();
         let form = ShownForm { options, names, alone: self.alone.clone() };
         let at_end = if self.serves.is_some() { AtEnd::Rest } else { AtEnd::Close };
+        let observer = is_api.then(|| board.observer(form.clone()));
         let mut tap = Tap::new(sink, clients, form).at_end(at_end);
         tap.announce(&Output::of(&self.program));
-        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), api, page))?;
+        let stages = StageMetrics::new(self.is_alone.then(|| self.alone.clone()));
+        let clients = (api, page);
+        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), stages, clients))?;
         if !self.options.quiet {
             self.term.say(format_args!("metrics: http://{address}/metrics"));
             if is_api {
@@ -82,7 +90,11 @@ impl Run<'_> {
             let token = own.map(|token| format!("#token={}", token.reveal()));
             self.term.say(format_args!("page: http://{address}/{}", token.unwrap_or_default()));
         }
-        Ok(exports.watch(Box::new(tap)))
+        let shown = exports.watch(Box::new(tap));
+        Ok(match observer {
+            Some(observer) => observer.on_the_way(shown),
+            None => shown,
+        })
     }
 
     /// Where packets that have passed are found, if they are.
