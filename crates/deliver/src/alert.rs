@@ -1,7 +1,7 @@
 //! An alert on its way to a target: a row with the columns of `alert`, as a line of JSON.
 
 use crate::clean;
-use crate::limits::TEXT_MAX;
+use crate::limits::{EVIDENCE_MAX, TEXT_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -137,6 +137,29 @@ impl Alert {
         key_names(whole).into_iter().filter_map(known).collect()
     }
 
+    /// Why it came, by name: what the rule measured, other columns of the row, and the line that
+    /// suppresses it. Texts are cleaned.
+    pub(crate) fn evidence(&self) -> Vec<(String, String)> {
+        let row = self.columns();
+        let of = |name: &str| Some(clean::line(&column_text(row.get(name)?)?, TEXT_MAX));
+        let keys = key_names(row.get("alert.key").and_then(Value::as_str).unwrap_or_default());
+        let field = of("alert.field");
+        let measured = field.as_ref().zip(of("alert.value")).map(|(field, value)| {
+            let more = [("threshold", "alert.threshold"), ("peak", "alert.peak")];
+            let more = more.into_iter().filter_map(|(word, name)| Some((word, of(name)?)));
+            more.fold(format!("{field} {value}"), |text, (word, n)| format!("{text}, {word} {n}"))
+        });
+        let is_said = |name: &String| {
+            let known = ["ts", "_pipeline"].contains(&name.as_str()) || name.starts_with("alert.");
+            known || keys.contains(name) || field.as_ref() == Some(name)
+        };
+        let others = row.keys().filter(|name| !is_said(name)).take(EVIDENCE_MAX);
+        let others = others.filter_map(|name| Some((clean::line(name, TEXT_MAX), of(name)?)));
+        let named = |name: &str, text: Option<String>| text.map(|text| (name.to_owned(), text));
+        let first = named("measured", measured).into_iter();
+        first.chain(others).chain(named("suppress", of("alert.suppress"))).collect()
+    }
+
     /// A line for people: `HIGH syn_flood started: 716 SYNs to 192.0.2.1`.
     pub(crate) fn headline(&self) -> String {
         let severity = self.severity.name().to_uppercase();
@@ -189,6 +212,7 @@ fn after_value(text: &str) -> &str {
 pub(crate) mod tests {
     use super::*;
     use crate::clock;
+    use serde_json::json;
 
     /// The row of an alert whose message is from a stranger.
     pub(crate) fn row(state: &str, severity: &str, message: &str) -> String {
@@ -222,6 +246,32 @@ pub(crate) mod tests {
         assert_eq!(parse(&row("begun", "high", "")), None);
         assert_eq!(parse(&row("start", "grave", "")), None);
         assert!(parse(&row("open", "info", "")).is_some());
+    }
+
+    #[test]
+    fn evidence_is_what_was_measured_and_further_columns() {
+        let of = |more: Value| {
+            let mut row: Map<String, Value> =
+                serde_json::from_str(&row("start", "high", "m")).expect("a row");
+            row.extend(more.as_object().expect("an object").clone());
+            let line = Value::from(row).to_string();
+            Alert::parse(&line, String::new(), clock::now()).expect("an alert").evidence()
+        };
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        assert_eq!(of(json!({})), [pair("syns", "716")]);
+        let whole = of(json!({
+            "alert.field": "syns", "alert.value": 716.0, "alert.threshold": 100.0,
+            "alert.peak": 812.5, "alert.suppress": "syn_flood server=198.51.100.2",
+            "none": null, "note": "a\r\nb",
+        }));
+        let expected = [
+            pair("measured", "syns 716.0, threshold 100.0, peak 812.5"),
+            pair("note", "a\u{fffd}\u{fffd}b"),
+            pair("suppress", "syn_flood server=198.51.100.2"),
+        ];
+        assert_eq!(whole, expected);
+        let many: Map<String, Value> = (0..40).map(|n| (format!("c{n}"), n.into())).collect();
+        assert_eq!(of(many.into()).len(), EVIDENCE_MAX);
     }
 
     #[test]

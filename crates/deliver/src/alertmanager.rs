@@ -111,13 +111,16 @@ fn posted(alert: &Alert) -> Value {
     // These stand, whatever a key is called.
     labels.insert("alertname".to_owned(), alert.rule.clone().into());
     labels.insert("severity".to_owned(), alert.severity.name().into());
-    let mut annotations = json!({
-        "summary": alert.message,
-        "state": alert.state.words(),
-        "last": alert.last,
-    });
+    let mut annotations = Map::new();
+    for (name, value) in alert.evidence() {
+        annotations.insert(clean::label(&name), value.into());
+    }
+    // These stand, whatever a column is called.
+    annotations.insert("summary".to_owned(), alert.message.clone().into());
+    annotations.insert("state".to_owned(), alert.state.words().into());
+    annotations.insert("last".to_owned(), alert.last.clone().into());
     if !alert.key.is_empty() {
-        annotations["key"] = alert.key.clone().into();
+        annotations.insert("key".to_owned(), alert.key.clone().into());
     }
     let mut out = json!({
         "labels": labels,

@@ -48,8 +48,14 @@ pub(crate) const PAUSE_ENDING: Duration = Duration::from_secs(1);
 /// How often a message is sent that the receiver answers with an error that may pass.
 pub(crate) const TRIES_MAX: u32 = 10;
 
-/// How long an alert waits for a receiver that is away.
+/// How long an alert waits for a receiver that is away, ...
 pub(crate) const AWAY_MAX: Duration = Duration::from_secs(3600);
+
+/// ... and how long where it waits in a file, too (`--alert-spill`): longer than a weekend.
+pub(crate) const AWAY_SPILL_MAX: Duration = Duration::from_secs(3 * 24 * 3600);
+
+/// Columns of a row that tell why an alert came.
+pub(crate) const EVIDENCE_MAX: usize = 8;
 
 /// Bytes of an answer that are read.
 pub(crate) const ANSWER_BYTES_MAX: usize = 16 << 10;

@@ -525,8 +525,8 @@ mod tests {
             ("smtp://m from=a@b to=c@d password=pw", "no user"),
             ("smtp://m to=c@d", "`from=ADDRESS` is missing"),
             ("smtp://m from=a@b", "`to=ADDRESS,…` is missing"),
-            ("smtp://m from=a@b to=c", "no address of mail"),
-            ("smtp://m from=\"a@b\nBcc: x\" to=c@d", "no address of mail"),
+            ("smtp://m from=a@b to=c", "is not a mail address"),
+            ("smtp://m from=\"a@b\nBcc: x\" to=c@d", "is not a mail address"),
             ("smtp://m from=a@b to=c@d password=none", "password=/"),
         ] {
             let error = parse(line).expect_err(line).to_string();

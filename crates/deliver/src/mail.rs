@@ -109,8 +109,11 @@ fn body(alerts: &[Arc<Alert>]) -> String {
     for alert in alerts {
         let _ = write!(out, "{}\r\n", alert.headline());
         let facts = [("key", &alert.key), ("first", &alert.first), ("last", &alert.last)];
-        for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
-            let _ = write!(out, "  {name:<6} {value}\r\n");
+        let facts = facts.map(|(name, value)| (name.to_owned(), value.clone()));
+        for (name, value) in facts.into_iter().chain(alert.evidence()) {
+            if !value.is_empty() {
+                let _ = write!(out, "  {name:<8} {value}\r\n");
+            }
         }
         out += "\r\n";
     }
@@ -142,7 +145,10 @@ mod tests {
         assert!(head.contains("Message-ID: <run-1@probe>\r\n"));
         let body = BASE64.decode(encoded.replace("\r\n", "")).expect("base64");
         let body = String::from_utf8(body).expect("text");
-        assert!(body.contains("HIGH syn_flood started: 716 SYNs\r\n  key    server=198.51.100.2"));
+        assert!(
+            body.contains("HIGH syn_flood started: 716 SYNs\r\n  key      server=198.51.100.2")
+        );
+        assert!(body.contains("\r\n  syns     716\r\n"), "{body}");
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub fn serve(
         }
     };
     office.report(false)?;
-    let delivered = start(&office, receivers)?;
+    let delivered = start(&office, receivers, Pace::of(setup.spill.is_some()))?;
     let read = read(&office, input);
     office.lines.iter().for_each(|(_, line)| line.queue.end());
     let by = clock::now() + DRAIN;
@@ -95,12 +95,13 @@ pub fn serve(
 fn start(
     office: &Arc<Office>,
     receivers: Vec<Box<dyn Receiver>>,
+    pace: Pace,
 ) -> io::Result<mpsc::Receiver<()>> {
     let (working, delivered) = mpsc::channel::<()>();
     for (n, mut receiver) in receivers.into_iter().enumerate() {
         let (office, working) = (Arc::clone(office), working.clone());
         thread::Builder::new().name(format!("target {}", n + 1)).spawn(move || {
-            deliver(&office.lines[n].1, &mut *receiver, Pace::default());
+            deliver(&office.lines[n].1, &mut *receiver, pace);
             drop(working);
         })?;
     }

@@ -43,9 +43,19 @@ pub(crate) fn send(route: &Route, mail: &Mail<'_>, by: Instant) -> Result<(), Fa
         session.log_in(login, &offers)?;
     }
     session.command(&format!("MAIL FROM:<{}>", mail.form.from), "MAIL FROM", 250)?;
+    let mut refused = None;
+    let mut takes_some = false;
     for to in &mail.form.to {
         // 251: it will forward (RFC 5321, section 4.2.2).
-        session.any_of(&[250, 251], &format!("RCPT TO:<{to}>"), "RCPT TO")?;
+        match session.any_of(&[250, 251], &format!("RCPT TO:<{to}>"), "RCPT TO") {
+            Ok(_) => takes_some = true,
+            // The others get the mail.
+            Err(failure @ Failure::Refused(_)) => drop(refused.get_or_insert(failure)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let Some(failure) = refused.take_if(|_| !takes_some) {
+        return Err(failure);
     }
     session.command("DATA", "DATA", 354)?;
     // A line with a period alone would end the mail.
@@ -53,7 +63,7 @@ pub(crate) fn send(route: &Route, mail: &Mail<'_>, by: Instant) -> Result<(), Fa
     session.command(&format!("{text}\r\n."), "the mail", 250)?;
     // The mail is the server's now.
     drop(session.command("QUIT", "QUIT", 221));
-    Ok(())
+    refused.map_or(Ok(()), Err)
 }
 
 struct Session {
@@ -151,6 +161,11 @@ mod tests {
     /// What becomes of a mail at a server that says all of this at once, and closes when it was told
     /// enough.
     fn sent(replies: &str) -> Result<(), Failure> {
+        sent_to(&["c@d"], replies).0
+    }
+
+    /// The same for these recipients, and what the server got.
+    fn sent_to(recipients: &[&str], replies: &str) -> (Result<(), Failure>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let replies = replies.to_owned();
@@ -161,18 +176,35 @@ mod tests {
             drop(stream.shutdown(std::net::Shutdown::Write));
             let mut all = Vec::new();
             drop(stream.read_to_end(&mut all));
+            String::from_utf8_lossy(&all).into_owned()
         });
         let form = MailForm {
             security: MailSecurity::Plain,
             login: None,
             from: "a@b".to_owned(),
-            to: vec!["c@d".to_owned()],
+            to: recipients.iter().map(|to| (*to).to_owned()).collect(),
         };
         let route = Route { peer: Peer { host: "127.0.0.1".to_owned(), port }, tls: None };
         let mail = Mail { form: &form, host: "probe", text: "A: b\r\n\r\n.\r\n" };
         let result = send(&route, &mail, clock::now() + Duration::from_secs(10));
-        server.join().expect("no panic");
-        result
+        (result, server.join().expect("no panic"))
+    }
+
+    #[test]
+    fn a_recipient_that_is_refused_costs_no_other_the_mail() {
+        let begin = "220 a\r\n250 a\r\n250 a\r\n";
+        let refused = Failure::Refused("it answers 550 to RCPT TO".into());
+        for [one, other] in [["250 a", "550 no"], ["550 no", "251 a"]] {
+            let replies = format!("{begin}{one}\r\n{other}\r\n354 a\r\n250 a\r\n221 a\r\n");
+            let (result, got) = sent_to(&["c@d", "e@f"], &replies);
+            assert_eq!(result, Err(refused.clone()), "it is told");
+            assert!(
+                got.contains("RCPT TO:<e@f>\r\nDATA\r\n") && got.ends_with("QUIT\r\n"),
+                "{got}"
+            );
+        }
+        let (result, got) = sent_to(&["c@d", "e@f"], &format!("{begin}550 no\r\n550 no\r\n"));
+        assert!(result == Err(refused) && !got.contains("DATA"), "{got}");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use crate::clock;
 use crate::counts::TargetCounts;
 use crate::failure::Failure;
 use crate::limits::{
-    AWAY_MAX, BATCH_MAX, PAUSE_ENDING, PAUSE_FIRST, PAUSE_MAX, SAY_EVERY, SEND_PATIENCE, TRIES_MAX,
+    AWAY_MAX, AWAY_SPILL_MAX, BATCH_MAX, PAUSE_ENDING, PAUSE_FIRST, PAUSE_MAX, SAY_EVERY,
+    SEND_PATIENCE, TRIES_MAX,
 };
 use crate::queue::{Next, Queue};
 use crate::receiver::{Batching, Receiver};
@@ -21,9 +22,11 @@ pub(crate) struct Pace {
     pub(crate) away: Duration,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { first: PAUSE_FIRST, most: PAUSE_MAX, tries: TRIES_MAX, away: AWAY_MAX }
+impl Pace {
+    /// That of alerts which wait in memory, or in a file, too.
+    pub(crate) fn of(spills: bool) -> Pace {
+        let away = if spills { AWAY_SPILL_MAX } else { AWAY_MAX };
+        Pace { first: PAUSE_FIRST, most: PAUSE_MAX, tries: TRIES_MAX, away }
     }
 }
 
