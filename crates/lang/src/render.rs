@@ -11,8 +11,10 @@ use std::ops::Range;
 /// The text ends with a line feed unless there is nothing to draw. With `color`, it carries ANSI
 /// escapes.
 pub fn render(diagnostics: &[Diagnostic], q: &Query<'_>, color: bool) -> String {
+    let (name, text) = (visible(q.name), as_long(q.text));
+    let q = &Query { name: &name, text: &text };
     let mut out = Vec::new();
-    for d in diagnostics {
+    for d in &diagnostics.iter().map(safe).collect::<Vec<_>>() {
         if d.span == Span::NOWHERE {
             plain(d, &mut out);
         } else {
@@ -21,6 +23,41 @@ pub fn render(diagnostics: &[Diagnostic], q: &Query<'_>, color: bool) -> String 
     }
     // The drawing library pads lines; nobody wants the blanks.
     String::from_utf8_lossy(&out).lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// Whether a terminal would do something else than show it: a command, or another direction.
+fn is_command(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() && !matches!(c, '\n' | '\r' | '\t')
+}
+
+/// A text with such letters as their numbers.
+fn visible(text: &str) -> String {
+    let shown = |c: char| match is_command(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// The text of a query with others in place of such letters, so that each stands at its byte.
+fn as_long(text: &str) -> String {
+    let shown = |c: char| match (is_command(c), c.len_utf8()) {
+        (false, _) => c,
+        (true, 1) => '?',
+        (true, 2) => '\u{bf}',
+        (true, _) => char::REPLACEMENT_CHARACTER,
+    };
+    text.chars().map(shown).collect()
+}
+
+/// The same diagnostic: what it says of a query may have letters of it.
+fn safe(d: &Diagnostic) -> Diagnostic {
+    let mut d = d.clone();
+    d.notes.iter_mut().for_each(|note| note.text = visible(&note.text));
+    (d.message, d.label) = (visible(&d.message), visible(&d.label));
+    d.help = d.help.as_deref().map(visible);
+    d
 }
 
 fn draw(d: &Diagnostic, q: &Query<'_>, color: bool, out: &mut Vec<u8>) {
@@ -124,6 +161,25 @@ mod tests {
            │ Help: did you mean `ip.src`?
         ───╯
         ");
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        let evil = "\u{1b}[31m\u{9b}31m\u{7}\u{202e}\r\t";
+        let text = format!("packets\n| where \"{evil}\" == lne\n");
+        let at = text.find("lne").expect("it is there");
+        let d = Diagnostic::new(Code::UnknownName, Span::new(at, at + 3), format!("a {evil} b"))
+            .label(evil)
+            .note_at(Span::new(10, 12), evil)
+            .help(evil);
+        let name = format!("{evil}.weir");
+        let drawn = render(std::slice::from_ref(&d), &Query { name: &name, text: &text }, false);
+        assert!(!drawn.chars().any(is_command), "{drawn:?}");
+        assert!(drawn.contains("a \\u{1b}[31m\\u{9b}31m\\u{7}\\u{202e}"), "{drawn}");
+        assert!(drawn.contains("\"?[31m\u{bf}31m?\u{fffd}"), "{drawn}");
+        // Those of colours are the library's own.
+        let drawn = render(&[d], &Query { name: &name, text: &text }, true);
+        assert!(!drawn.contains("\u{1b}[31m\u{9b}") && !drawn.contains('\u{7}'), "{drawn:?}");
     }
 
     #[test]
