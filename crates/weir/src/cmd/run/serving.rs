@@ -9,6 +9,8 @@ use crate::stats::{RunCounts, Stats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_control::{Answers, QueryText, Request};
+use weir_engine::clock::Clock;
+use weir_engine::limits::JUMP_NS;
 use weir_engine::rows::Sink;
 use weir_engine::run::{Options, Outcome};
 use weir_packet::source::{FrameBatch, Source as _, SourceError};
@@ -21,6 +23,9 @@ const INTERVAL: &str = "interval";
 const WINDOWS_MAX: i64 = 240;
 
 const SECOND: i64 = 1_000_000_000;
+
+/// How far times may be apart that confirm each other, in nanoseconds.
+const NEAR: u64 = JUMP_NS.unsigned_abs();
 
 /// Lengths of windows, in nanoseconds, and as queries write them.
 const INTERVALS: [(i64, &str); 16] = [
@@ -48,6 +53,41 @@ fn interval(span: i64) -> (i64, &'static str) {
     *INTERVALS.iter().find(fits).unwrap_or(&INTERVALS[INTERVALS.len() - 1])
 }
 
+/// The first and the last time of a capture, but for those that no other packet confirms: one
+/// packet with a wrong time must not make all others one window.
+struct BelievedTimes {
+    clock: Clock,
+    /// Times before the clock has started.
+    before: Vec<i64>,
+    first: Option<i64>,
+}
+
+impl Default for BelievedTimes {
+    fn default() -> BelievedTimes {
+        BelievedTimes { clock: Clock::new(0, JUMP_NS), before: Vec::new(), first: None }
+    }
+}
+
+impl BelievedTimes {
+    fn take(&mut self, ts: i64) {
+        let has_started = self.clock.observe(ts) > i64::MIN;
+        if self.first.is_some() {
+            return;
+        }
+        self.before.push(ts);
+        if has_started {
+            let near = |a: &i64| self.before.iter().filter(|b| a.abs_diff(**b) <= NEAR).count() > 1;
+            let least = self.before.iter().copied().min();
+            self.first = self.before.iter().copied().filter(near).min().or(least);
+        }
+    }
+
+    /// Nanoseconds between them; 0 of fewer than two.
+    fn span(&self) -> i64 {
+        self.first.map_or(0, |first| self.clock.watermark().saturating_sub(first).max(0))
+    }
+}
+
 /// What a run reads from, and where its rows and packets go.
 pub(super) struct RunEnds<'a> {
     pub(super) source: PassSource,
@@ -71,18 +111,17 @@ impl Run<'_> {
         }
         let mut source = self.counted(self.captures()?.start()?);
         let mut batch = FrameBatch::new();
-        let (mut first, mut last) = (i64::MAX, i64::MIN);
+        let mut times = BelievedTimes::default();
         while !self.stop.load(Ordering::Relaxed) {
             batch.clear();
             // The pass reports what can't be read.
             let Ok(more) = source.fill(&mut batch) else { break };
-            first = batch.ts().iter().copied().fold(first, i64::min);
-            last = batch.ts().iter().copied().fold(last, i64::max);
+            batch.ts().iter().for_each(|ts| times.take(*ts));
             if !more {
                 break;
             }
         }
-        let (length, text) = interval(last.saturating_sub(first).max(0));
+        let (length, text) = interval(times.span());
         self.phase.set_interval(length);
         for (name, query) in weir_dashboard::PROGRAMS {
             let reply = answers.reply(Request::Replace(QueryText {
@@ -146,6 +185,23 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_that_nothing_confirms_make_no_window_longer() {
+        let span = |times: &[i64]| {
+            let mut all = BelievedTimes::default();
+            times.iter().for_each(|ts| all.take(ts * SECOND));
+            all.span() / SECOND
+        };
+        let years = 10 * 365 * 24 * 3600;
+        assert_eq!((span(&[]), span(&[7]), span(&[7, 9])), (0, 0, 2));
+        assert_eq!(span(&[0, 1, 2, years, 3, 4]), 4);
+        assert_eq!((span(&[years, 0, 1, 2, 3]), span(&[-years, 5, 6, 7, 8, 9])), (3, 4));
+        // A capture may go on after years.
+        let after = [0, 1, 2, 3, 4].map(|s| years + s);
+        assert_eq!(span(&[&[0, 1], &after[..]].concat()), years + 4);
+        assert_eq!(span(&[i64::MAX / SECOND, 0, 1, i64::MIN / SECOND]), 1);
+    }
 
     #[test]
     fn windows_fit_the_length_of_a_capture() {
