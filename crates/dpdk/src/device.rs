@@ -253,7 +253,7 @@ mod tests {
                 &["net_pcap0,tx_iface=v0"],
                 "net_pcap0: packets are captured on this interface by net_af_packet0",
             ),
-            (&["eth99"], "eth99: is no device of DPDK"),
+            (&["eth99"], "eth99: it is no device of DPDK"),
         ] {
             let said = others(texts).expect_err("refused");
             assert!(said.starts_with(why), "{said}");

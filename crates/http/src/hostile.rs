@@ -7,7 +7,7 @@ use crate::feed::{Keeping, RowFeed, ShownTo};
 use crate::guard::{Guard, Token};
 use crate::history::FeedOutput;
 use crate::packets::{FindPackets, NoPackets};
-use crate::pages::Pages;
+use crate::pages::{LargeAnswers, Pages};
 use crate::request::{HttpRequest, read_request};
 use crate::shelf::{AskShelf, ShelfRefusal};
 use proptest::collection::vec;
@@ -40,6 +40,8 @@ impl Taker for Leaving {
     fn has_left(&self) -> bool {
         true
     }
+
+    fn makes_room(&mut self) {}
 }
 
 /// The pages of a run that refuses all programs, and whose rows are over.
@@ -105,7 +107,7 @@ fn ask(guard: &Guard, pages: &Pages, head: &str, body: &[u8]) -> (u16, Vec<u8>) 
 }
 
 fn answer(pages: &Pages, request: &HttpRequest, to: &mut Leaving) {
-    pages.answer(request, to).expect("in memory");
+    pages.answer(request, &LargeAnswers::default(), to).expect("in memory");
 }
 
 /// Every path of the API with every method that it has.

@@ -95,7 +95,16 @@ impl Pages {
             ("/metrics" | "/health", _) => {
                 Response::text(Status::MethodNotAllowed("GET, HEAD"), "only GET and HEAD")
             }
-            _ => Response::text(Status::NotFound, "there are /metrics and /health"),
+            _ => Response::text(Status::NotFound, self.paths()),
+        }
+    }
+
+    /// What there is, for those who ask for something else.
+    fn paths(&self) -> &'static str {
+        match (&self.page, &self.api) {
+            (Some(_), _) => "there are / (the page), /api/v1/, /metrics and /health",
+            (None, Some(_)) => "there are /api/v1/, /metrics and /health",
+            (None, None) => "there are /metrics and /health",
         }
     }
 

@@ -1,9 +1,10 @@
 //! How a command ends: the exit status, and the error on standard error.
 
 use crate::term::Term;
+use clap::error::ErrorKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// The exit status of the process.
@@ -59,7 +60,28 @@ fn report_unless(e: &anyhow::Error, term: &Term, stdout_is_closed: bool) -> Stat
 pub(crate) fn from_clap(e: &clap::Error) -> Status {
     // There is no way to report that this can't be printed.
     let _ = e.print();
+    if let Some(tip) = tip(e.kind(), &std::env::args().skip(1).collect::<Vec<_>>()) {
+        let _ = writeln!(io::stderr(), "\n  tip: {tip}");
+    }
     if e.use_stderr() { Status::Usage } else { Status::Ok }
+}
+
+/// What was meant, where somebody names a capture as other tools have it.
+fn tip(kind: ErrorKind, args: &[String]) -> Option<String> {
+    let is_capture = |word: &&String| {
+        let bare = word.trim_end_matches(".gz").trim_end_matches(".zst");
+        [".pcap", ".pcapng", ".cap"].iter().any(|ending| bare.ends_with(ending))
+    };
+    match (kind, args.first()?.as_str()) {
+        (ErrorKind::UnknownArgument, option @ ("-r" | "--read" | "-i" | "--interface")) => {
+            Some(format!("a command comes first, as in `weir top {option} \u{2026}`"))
+        }
+        (ErrorKind::MissingRequiredArgument, _) => {
+            let file = args.iter().find(is_capture)?;
+            Some(format!("to read {file}, write `-r {file}`"))
+        }
+        _ => None,
+    }
 }
 
 /// The error and its causes, except those that an outer error already contains.
@@ -97,6 +119,21 @@ mod tests {
         let cause = || anyhow::Error::new(io::Error::other("disk full"));
         assert_eq!(sentence(&cause().context("writing rows")), "writing rows: disk full");
         assert_eq!(sentence(&cause().context("x: disk full")), "x: disk full");
+    }
+
+    #[test]
+    fn captures_as_other_tools_have_them_are_told() {
+        let tip = |kind, words: &str| {
+            tip(kind, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        };
+        let missing = ErrorKind::MissingRequiredArgument;
+        let read = Some("to read b.pcap.gz, write `-r b.pcap.gz`".to_owned());
+        assert_eq!(tip(missing, "run flows b.pcap.gz"), read);
+        assert_eq!(tip(missing, "run flows b.csv"), None);
+        assert_eq!(tip(missing, ""), None);
+        let first = tip(ErrorKind::UnknownArgument, "-r b.pcap").expect("a tip");
+        assert!(first.contains("weir top -r"), "{first}");
+        assert_eq!(tip(ErrorKind::UnknownArgument, "run -z b.pcap"), None);
     }
 
     #[test]

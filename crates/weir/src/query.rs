@@ -254,6 +254,9 @@ impl Files for Read {
 }
 
 fn unknown(word: &str) -> anyhow::Error {
+    if word.contains(['|', ' ', '\n']) {
+        return usage(format!("a query that is given as text stands after -e: -e '{word}'"));
+    }
     let hint = match weir_lang::closest(word, library::names()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => "`weir list` shows the queries that come with Weir".to_owned(),

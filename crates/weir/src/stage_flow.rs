@@ -19,7 +19,7 @@ const FRESH: Duration = Duration::from_millis(250);
 /// Asks a run, which is asked once for clients that come at the same time.
 pub(crate) struct StageFlowView {
     stats: Stats,
-    latest: Mutex<Option<(Instant, Value)>>,
+    latest: Mutex<Option<(Instant, Option<Value>)>>,
 }
 
 impl StageFlowView {
@@ -34,12 +34,13 @@ impl StageFlowView {
         if let Some((at, value)) = &*latest
             && at.elapsed() < FRESH
         {
-            return Some(value.clone());
+            return value.clone();
         }
-        let counts = self.stats.wait(PATIENCE)?;
-        let value = value(&counts.ledger.flows, &answers.layout());
+        // That it does not answer is an answer, too: the next clients need not wait for it again.
+        let counts = self.stats.wait(PATIENCE);
+        let value = counts.map(|counts| value(&counts.ledger.flows, &answers.layout()));
         *latest = Some((Instant::now(), value.clone()));
-        Some(value)
+        value
     }
 }
 

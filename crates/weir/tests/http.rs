@@ -121,7 +121,12 @@ fn the_description_is_that_of_the_api() {
             let known = item.get(method.to_lowercase());
             let request = |token: &str| loop {
                 let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{token}");
-                let answer = ask(&run.address, &format!("{head}Content-Length: 1\r\n\r\n-"));
+                // What is not of the API takes no body.
+                let rest = match path.starts_with("/api/") {
+                    true => "Content-Length: 1\r\n\r\n-",
+                    false => "Content-Length: 0\r\n\r\n",
+                };
+                let answer = ask(&run.address, &format!("{head}{rest}"));
                 // Only so many are answered in a second.
                 if answer.0 != 429 {
                     break answer;

@@ -115,6 +115,10 @@ impl Family {
         let is_others = !key.is_empty() && key.iter().all(|label| label == OTHER);
         if !self.series.contains_key(&key) && (is_others || !self.has_room()) {
             self.left_out.beyond += u64::from(!is_others);
+            if is_gauge && self.metric.over_ns == 0 && !is_others {
+                // Values that are not of one window make no sum.
+                return;
+            }
             self.beyond.add(&values, at, is_gauge && self.beyond.at != at);
             return;
         }
