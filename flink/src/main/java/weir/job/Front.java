@@ -136,8 +136,12 @@ public final class Front extends AbstractStreamOperator<String>
     private void head(String name, ProbeProgress probe, byte[] bytes) throws Unreadable {
         ProbeHead head = ProbeHead.read(new ByteReader(bytes));
         if (Long.compareUnsigned(head.epoch, probe.epoch) < 0) {
-            LOG.warn("a run of probe {} began, by its clock, before the run before it: nothing"
-                    + " waits for its windows. Set that clock, and start the probe again", name);
+            // What is known comes again.
+            if (!probe.lives.lives().containsKey(head.epoch)) {
+                LOG.warn("a run of probe {} began, by its clock, before the run before it: nothing"
+                        + " waits for its windows. Set that clock, and start the probe again",
+                        name);
+            }
             return;
         }
         if (Long.compareUnsigned(head.epoch, probe.epoch) > 0) {
