@@ -34,7 +34,7 @@ pub struct Clock {
     held: [i64; CORROBORATE],
     held_len: usize,
     wild: u64,
-    /// How far a timestamp was behind the largest before it, at most.
+    /// The greatest distance of a timestamp from the largest before it.
     behind: i64,
 }
 
@@ -102,7 +102,6 @@ impl Clock {
     pub fn observe_all(&mut self, min: i64, max: i64) -> bool {
         let plain = self.watermark_after(max).is_some();
         if plain && min <= max {
-            self.behind = self.behind.max(self.max.saturating_sub(min));
             self.max = self.max.max(max);
         }
         plain
@@ -113,10 +112,11 @@ impl Clock {
         self.wild
     }
 
-    /// How far a packet was behind the clock, at most, in nanoseconds: with more lateness than
-    /// that, none would have been late. Of packets of one batch, the clock before it counts.
+    /// The lateness with which no packet would have been late, in nanoseconds; 0 if none was.
+    ///
+    /// [`Clock::observe_all`] is for batches without late packets, and has no part in it.
     pub fn behind_ns(&self) -> u64 {
-        self.behind.max(0).unsigned_abs()
+        if self.behind > self.lateness_ns { self.behind.unsigned_abs() } else { 0 }
     }
 
     fn start(&mut self, ts: i64) {
@@ -178,11 +178,10 @@ mod tests {
     fn knows_how_far_times_step_back() {
         assert_eq!(after(&[1000, 1001, 1050, 1060]).behind_ns(), 0);
         assert_eq!(after(&[1000, 1001, 1050, 1007, 1060, 1030]).behind_ns(), 43);
-        let mut clock = after(&[1000, 1001]);
-        assert!(clock.observe_all(990, 1050) && clock.observe_all(1049, 1060));
-        assert_eq!(clock.behind_ns(), 11);
-        assert!(clock.observe_all(i64::MIN, 5));
-        assert_eq!(clock.behind_ns(), i64::MAX as u64);
+        // A packet within the lateness is not late, and one beyond it is.
+        assert_eq!(after(&[1000, 1001, 1050, 1040]).behind_ns(), 0);
+        assert_eq!(after(&[1000, 1001, 1050, 1039]).behind_ns(), 11);
+        assert_eq!(after(&[1000, 1001, i64::MIN]).behind_ns(), i64::MAX as u64);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct Ledger {
     pub late: u64,
     /// Packets whose timestamp was too far ahead to be believed by itself, and never confirmed.
     pub wild: u64,
-    /// How far times stepped back.
+    /// The lateness with which no packet would have been late.
     pub behind: BehindClock,
     /// Rows whose group found no room, and scan keys evicted for room.
     pub evicted: u64,
@@ -82,8 +82,9 @@ impl PartialEq for Shares {
 
 impl Eq for Shares {}
 
-/// How far a packet was [behind the clock](crate::clock::Clock::behind_ns), at most. Runs that only
-/// cut packets into other batches are equal, so that all of these are.
+/// The lateness with which [no packet would have been late](crate::clock::Clock::behind_ns).
+///
+/// Any two compare equal: it is advice and counts nothing, and probes do not hand it to a merge.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct BehindClock {
     /// Nanoseconds.
