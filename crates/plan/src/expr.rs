@@ -112,6 +112,17 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// The operator of the same comparison from the other side.
+    pub fn mirrored(self) -> BinaryOp {
+        match self {
+            BinaryOp::Lt => BinaryOp::Gt,
+            BinaryOp::Le => BinaryOp::Ge,
+            BinaryOp::Gt => BinaryOp::Lt,
+            BinaryOp::Ge => BinaryOp::Le,
+            same => same,
+        }
+    }
+
     /// How queries write it.
     pub fn symbol(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! From typed expressions to evaluation trees.
 
-use super::range::{fits, mirrored, simpler};
+use super::range::{fits, simpler};
 use super::set::{Ranges, Strings};
 use super::{Arith, Branch, Class, Cond, Convert, Regs, Src, Val};
 use crate::functions::Functions;
@@ -213,7 +213,7 @@ impl<'a> Compiler<'a> {
         let class = Class::of(&a.ty);
         match (constant_word(a), constant_word(b)) {
             (_, Some(word)) => self.compare_const(op, class, a, word, scope),
-            (Some(word), None) => self.compare_const(mirrored(op), class, b, word, scope),
+            (Some(word), None) => self.compare_const(op.mirrored(), class, b, word, scope),
             (None, None) => {
                 Cond::Cmp { op, class, a: self.value(a, scope), b: self.value(b, scope) }
             }

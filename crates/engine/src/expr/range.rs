@@ -70,7 +70,7 @@ pub(crate) fn simpler(op: BinaryOp, e: &Expr, k: i64) -> (BinaryOp, &Expr, i64) 
         (BinaryOp::Add, _, Some(c)) => k.checked_sub(c).map(|k| (op, &**a, k)),
         (BinaryOp::Add, Some(c), _) => k.checked_sub(c).map(|k| (op, &**b, k)),
         (BinaryOp::Sub, _, Some(c)) => k.checked_add(c).map(|k| (op, &**a, k)),
-        (BinaryOp::Sub, Some(c), _) => c.checked_sub(k).map(|k| (mirrored(op), &**b, k)),
+        (BinaryOp::Sub, Some(c), _) => c.checked_sub(k).map(|k| (op.mirrored(), &**b, k)),
         (BinaryOp::Mul, _, Some(c)) if c > 0 => divided(op, k, c).map(|k| (op, &**a, k)),
         (BinaryOp::Mul, Some(c), _) if c > 0 => divided(op, k, c).map(|k| (op, &**b, k)),
         _ => None,
@@ -78,17 +78,6 @@ pub(crate) fn simpler(op: BinaryOp, e: &Expr, k: i64) -> (BinaryOp, &Expr, i64) 
     match moved {
         Some((op, e, k)) => simpler(op, e, k),
         None => (op, e, k),
-    }
-}
-
-/// The operator of the same comparison from the other side.
-pub(crate) fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Lt => BinaryOp::Gt,
-        BinaryOp::Le => BinaryOp::Ge,
-        BinaryOp::Gt => BinaryOp::Lt,
-        BinaryOp::Ge => BinaryOp::Le,
-        same => same,
     }
 }
 

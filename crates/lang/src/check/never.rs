@@ -56,7 +56,7 @@ impl<'t> Checker<'t> {
         if is_written(b_tree) {
             self.field_and_constant((op, span), (a, a_tree), (b, b_tree));
         } else if is_written(a_tree) {
-            self.field_and_constant((turned(op), span), (b, b_tree), (a, a_tree));
+            self.field_and_constant((op.mirrored(), span), (b, b_tree), (a, a_tree));
         }
     }
 
@@ -185,17 +185,6 @@ fn version_help(field: &TreeExpr, value: &Value) -> Option<String> {
         return None;
     };
     foreign::value(name, &format!("{x:.1}"))
-}
-
-/// The operator that says the same of its sides the other way round.
-fn turned(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Lt => BinaryOp::Gt,
-        BinaryOp::Le => BinaryOp::Ge,
-        BinaryOp::Gt => BinaryOp::Lt,
-        BinaryOp::Ge => BinaryOp::Le,
-        same => same,
-    }
 }
 
 fn always(answer: bool) -> &'static str {
