@@ -195,7 +195,7 @@ fn make_room<C: Connection>(present: &mut Vec<Arc<Present<C>>>, most: usize) -> 
     let first = |stage| present.iter().find(|client| client.moves(stage, Stage::Leaves));
     let (leaves, how) = match first(Stage::MakesRoom) {
         Some(client) => (client, Shutdown::Both),
-        // It is told that there is no room.
+        // This client is told that there is no room.
         None => (first(Stage::Asks)?, Shutdown::Read),
     };
     // Its thread sees the end.
@@ -240,7 +240,8 @@ impl<S: Service, C: Connection> Visit<S, C> {
         self.client.stage.store(Stage::Gone as u8, Ordering::Release);
         self.acceptor.unpark();
         let _ = stream.end(Shutdown::Both);
-        // What it still sends would be kept, and its port, until the next client comes.
+        // Else the system would keep the connection, and what the client still sends, until the
+        // next client comes.
         drop(self.client.take_stream());
     }
 
@@ -510,7 +511,7 @@ mod tests {
         served.begins.recv().expect("is answered");
         served.leave.send(()).expect("waits");
         assert_eq!(said(client.try_clone().expect("a handle")), "yes");
-        // Nobody has the other end any more, so that nothing can be sent to it.
+        // The server has closed its end, so that writing fails.
         while client.write_all(b"more").is_ok() {
             thread::yield_now();
         }

@@ -71,7 +71,7 @@ pub struct StageFlows {
     stages: BTreeMap<FlowPlace, Vec<StageFlow>>,
     /// The program of each pipeline, and its number there.
     layout: Vec<(String, usize)>,
-    /// What had gone through stages before programs were last changed; those that are gone, too.
+    /// The counts of stages before the last change of programs, also of stages that are gone.
     earlier: BTreeMap<StageName, StageFlow>,
     /// The sum of those that found no room there.
     others: StageFlow,
@@ -221,7 +221,7 @@ mod tests {
         now.merge(&flows);
         now.add(of_worker(0), flow(1, 2));
         now.add(of_worker(1), flow(7, 7));
-        // What went on counting holds only what it holds now.
+        // A stage that goes on counting reports only the keys that it holds now.
         let after = [
             named("a 0", 10, 0),
             named("a 1", 111, 0),
