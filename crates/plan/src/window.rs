@@ -48,11 +48,11 @@ pub enum Window {
 
 /// When the rows of a key are one session.
 ///
-/// All is judged by the time that a row came at: the later of its own time and the watermark, as in
-/// a [`crate::Scan`]; so a late row is the latest of its session, and is not lost. A session starts
-/// with a row that finds none of its key open. A row ends the open one before it joins if it comes
-/// `gap_ns` or more after the latest row, or `active_ns` or more after the first; then it starts
-/// the next. A row ends the session that it joined if `until` holds for it, or if it is number
+/// A session starts with a row that finds none of its key open. A row ends the open one before it
+/// joins if its time is `gap_ns` or more after the greatest of the session's rows, or `active_ns` or
+/// more after the least; then it starts the next. How long a session waits for its next row is
+/// judged by when its latest came: the latest of the times of its rows and of the watermarks at
+/// which they came, as in a [`crate::Scan`]; so a late row is not lost. A row ends the session that it joined if `until` holds for it, or if it is number
 /// `rows`. A session also ends when a tick of the watermark finds it idle for `gap_ns` or more,
 /// when the input ends, and, as the one whose latest row came before those of all others, when a
 /// row needs its place among `max_groups`: that one is counted as evicted, and put out like all
@@ -60,8 +60,8 @@ pub enum Window {
 ///
 /// Sessions that have ended come out when the watermark passes a multiple of [`Session::tick_ns`],
 /// by the time they started, then by key, then in the order they ended. The first column, `ts`, is
-/// when the first row came, their event time when the latest did; after them the watermark is the
-/// tick less the gap, and nothing that comes out later is earlier than that.
+/// the least time of its rows, its event time when the latest came; after them the watermark is the
+/// tick less the gap, and no event time that comes out later is earlier than that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Session {
     /// How long a key may be without a row.

@@ -122,7 +122,7 @@ fn records_are_counted_and_summed() {
 /// One run exports what another collects: with either protocol the same flows come.
 #[test]
 fn what_is_exported_is_collected() {
-    let meter = "packets | where ip | summarize first = first(ts), end = last(ts), \
+    let meter = "packets | where ip | summarize first = min(ts), end = max(ts), \
                  packets = count(), bytes = sum(ip.len), flags = bit_or(tcp.flags), \
                  end_reason = end_reason() by flow session 15s";
     let flows = |scheme: &str| {

@@ -199,7 +199,7 @@ fn nfcapd_collects(scheme: &str) {
     };
     assert!(listens(collector.port), "the collector starts");
     let capture = "fixtures/sessions.pcap";
-    let query = "packets | where tcp or udp | summarize end = last(ts), packets = count(), \
+    let query = "packets | where tcp or udp | summarize end = max(ts), packets = count(), \
                  bytes = sum(ip.len), flags = bit_or(tcp.flags), end_reason = end_reason() \
                  by flow session 15s active 60s";
     let to = format!("{scheme}127.0.0.1:{}", collector.port);

@@ -15,8 +15,10 @@ pub(super) struct KeySessions {
 
 /// An open session.
 struct OpenSession {
+    /// The least and the greatest time of its rows.
     start: i64,
-    /// When its latest row came.
+    end: i64,
+    /// When its latest row came, by the watermark where that had passed it.
     last: i64,
     rows: u64,
     /// Larger for the one that had a row later.
@@ -86,11 +88,11 @@ impl StageContext<'_> {
         let key: Vec<_> = s.keys.iter().map(|k| self.eval.eval(&k.1, row, &[])).collect();
         let last_one = s.until.as_ref().is_some_and(|cond| self.eval.holds(cond, row, &[]));
         let too_old = |open: &OpenSession| {
-            if now.saturating_sub(open.last) >= session.gap_ns {
+            if ts.saturating_sub(open.end) >= session.gap_ns {
                 return Some(EndReason::Idle);
             }
             let active = session.active_ns?;
-            (now.saturating_sub(open.start) >= active).then_some(EndReason::Active)
+            (ts.saturating_sub(open.start) >= active).then_some(EndReason::Active)
         };
         if let Some(reason) = all.open.get(&key).and_then(too_old) {
             all.end(&key, reason);
@@ -103,8 +105,10 @@ impl StageContext<'_> {
         }
         self.turn += 1;
         let none = || vec![Vec::new(); s.aggs.len()];
-        let new = || OpenSession { start: now, last: now, rows: 0, turn: 0, values: none() };
+        let new =
+            || OpenSession { start: ts, end: ts, last: now, rows: 0, turn: 0, values: none() };
         let open = all.open.entry(key.clone()).or_insert_with(new);
+        (open.start, open.end) = (open.start.min(ts), open.end.max(ts));
         (open.last, open.turn) = (open.last.max(now), self.turn);
         open.rows += 1;
         for (agg, values) in s.aggs.iter().zip(&mut open.values) {

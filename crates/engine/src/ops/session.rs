@@ -6,9 +6,9 @@
 //! | Syntax | `summarize NAME = AGG, … by KEY, … session GAP active D until CONDITION max N`; `… every N rows idle D max N` |
 //! | Emits | sessions that have ended: when the watermark passes a whole second (a multiple of the gap, if that is shorter, or of 1 ms, if that is longer), and at the end of the input |
 //! | Order | of those that come out together: by start, then by key; an absent key part comes first |
-//! | State | per session its key, three words, and the cells of its aggregates, padded as for `summarize`, from its first row until it comes out; `max` (default 1 Mi) open |
+//! | State | per session its key, four words, and the cells of its aggregates, padded as for `summarize`, from its first row until it comes out; `max` (default 1 Mi) open |
 //! | Full | the session whose latest row came first is put out, and counted as evicted; beyond 16 Mi that have ended and wait to come out none begins, and rows are counted as evicted |
-//! | Late | a late row joins the session of its key as if it came at the watermark |
+//! | Late | a late row joins the open session of its key, or begins one, and none is lost; how long a session waits for the next row is judged by the watermark |
 //! | Merge | partitioned by key |
 //! | Exact? | as its aggregates; which session is put out is exact where the query names `max`; where it names none, each worker holds that many |
 //!
@@ -27,11 +27,11 @@ use super::partial::Grouping;
 use super::summarize::packet_field;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
-use crate::expr::{Cond, Val};
+use crate::expr::{Cond, Src, Val};
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
 use crate::table::NO_ROW;
-use open::{Coming, OpenSessions, Terms};
+use open::{Came, Coming, Marked, OpenSessions, Terms};
 use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
@@ -64,6 +64,8 @@ pub(crate) struct Sessions {
     doomed: Vec<(u64, u32, u32)>,
     evicted: u64,
     work: Box<Work>,
+    /// Where the times of the rows at hand stand.
+    time: Src,
     /// Scratch: rows to look at.
     rows: Vec<u32>,
     /// Batches so far, and the numbers of the rows at hand as they came: packet numbers would not
@@ -103,6 +105,7 @@ impl Sessions {
             tick: i64::MIN,
             doomed: Vec::new(),
             evicted: 0,
+            time: Src::Slot(0),
             rows: Vec::new(),
             batches: 0,
             turns: Vec::with_capacity(BATCH),
@@ -119,7 +122,7 @@ impl Sessions {
 
     /// Takes rows in if all are plain packets whose keys can be made of their bytes, those of one
     /// layout of one family: rows of a key must stay in order. Returns those not taken.
-    fn take_plain(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits) -> Bits {
+    fn take_plain(&mut self, batch: &Batch<'_>, rows: Bits, marked: Marked) -> Bits {
         let Some(view) = batch.ctx.view.as_ref().filter(|_| !self.direct.is_empty()) else {
             return rows;
         };
@@ -148,7 +151,7 @@ impl Sessions {
             let (hash_key, ask) = (open.hash_key(), open.prefetcher());
             let (plain, keys) = (view.plain(direct.family), &mut work.packed[v]);
             if direct.pack(&plain, chosen, keys, hash_key, move |h| ask.prefetch(h)) {
-                self.join(batch, mine, until, v);
+                self.join(batch, mine, marked, v);
             } else {
                 left = left.or(mine);
             }
@@ -157,18 +160,18 @@ impl Sessions {
     }
 
     /// Takes rows in whose keys stand in columns.
-    fn take_columns(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits) {
+    fn take_columns(&mut self, batch: &Batch<'_>, rows: Bits, marked: Marked) {
         let columns = self.work.key_columns(batch);
         let columns = columns.get();
         let narrow = narrow_rows(&self.spec.parts, columns, rows);
         let wide = rows.minus(narrow);
         if narrow.is_empty() || wide.is_empty() || self.has_room(rows) {
-            self.take_layout(batch, columns, (narrow, until), 0);
-            self.take_layout(batch, columns, (wide, until), 1);
+            self.take_layout(batch, columns, (narrow, marked), 0);
+            self.take_layout(batch, columns, (wide, marked), 1);
             return;
         }
         // Which session is evicted depends on all rows before, of whatever layout.
-        in_turn(rows, narrow, |rows, v| self.take_layout(batch, columns, (rows, until), v));
+        in_turn(rows, narrow, |rows, v| self.take_layout(batch, columns, (rows, marked), v));
     }
 
     /// Whether no session will have to go for these rows, nor one be refused.
@@ -182,7 +185,7 @@ impl Sessions {
         &mut self,
         batch: &Batch<'_>,
         columns: &[&Column],
-        (rows, until): (Bits, Bits),
+        (rows, marked): (Bits, Marked),
         v: usize,
     ) {
         if rows.is_empty() {
@@ -197,14 +200,16 @@ impl Sessions {
         work.packed[v].hash(self.open[v].hash_key());
         let ask = self.open[v].prefetcher();
         work.packed[v].hashes[..work.packed[v].len].iter().for_each(|&h| ask.prefetch(h));
-        self.join(batch, rows, until, v);
+        self.join(batch, rows, marked, v);
     }
 
     /// Finds or begins the session of each row whose key was packed, and updates its aggregates.
-    fn join(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits, v: usize) {
+    fn join(&mut self, batch: &Batch<'_>, rows: Bits, marked: Marked, v: usize) {
         let n = self.work.positions.len();
         let turns = std::mem::take(&mut self.turns);
-        let terms = Terms { session: self.session, clock: batch.clock, turns: &turns, until };
+        let (session, clock) = (self.session, batch.clock);
+        let times = batch.ctx.column(self.time).word();
+        let terms = Terms { session, times, clock, turns: &turns, marked };
         let (mut at, mut refused) = (0, false);
         loop {
             let work = &mut *self.work;
@@ -237,26 +242,26 @@ impl Sessions {
     #[inline(never)]
     fn join_slowly(&mut self, j: usize, terms: &Terms<'_>, v: usize) -> u32 {
         let i = self.work.positions[j] as usize;
-        let (clock, turn) = (terms.clock[i], terms.turns[i]);
+        let came = terms.row(i);
         let table = &mut self.groups.variants[v].table;
         let mut found = self.open[v].find(table, &self.work.packed[v], j);
         if let Some(row) = found
-            && let Some(reason) = open::ends_before(table, row, self.session, clock)
+            && let Some(reason) = open::ends_before(table, row, self.session, came.ts)
         {
             self.open[v].end(table, row, reason);
             found = None;
         }
-        let Some(row) = found.or_else(|| self.begin(j, clock, v)) else { return NO_ROW };
+        let Some(row) = found.or_else(|| self.begin(j, came, v)) else { return NO_ROW };
         let table = &mut self.groups.variants[v].table;
-        let full = open::touch(table, row, self.session, clock, turn);
-        if full || terms.until.has(i) {
+        let full = open::touch(table, row, self.session, came);
+        if full || terms.marked.until.has(i) {
             self.open[v].end(table, row, EndReason::Detected);
         }
         row
     }
 
     /// Begins a session.
-    fn begin(&mut self, j: usize, clock: i64, v: usize) -> Option<u32> {
+    fn begin(&mut self, j: usize, came: Came, v: usize) -> Option<u32> {
         if self.waiting() >= self.waiting_max {
             return None;
         }
@@ -265,7 +270,7 @@ impl Sessions {
         }
         let variant = &mut self.groups.variants[v];
         let keys = &self.work.packed[v];
-        Some(self.open[v].begin(&mut variant.table, &variant.fresh, keys, j, clock))
+        Some(self.open[v].begin(&mut variant.table, &variant.fresh, keys, j, came))
     }
 
     /// Ends the session whose latest row came before those of all others.
@@ -338,6 +343,15 @@ impl Sessions {
     }
 }
 
+/// The rows that the watermark had passed when they came.
+fn late_rows(times: &[u64; BATCH], clock: &[i64], rows: Bits) -> Bits {
+    let differ = times.iter().zip(clock).fold(0, |all, (&ts, &at)| all | ts ^ at as u64);
+    if differ == 0 {
+        return Bits::NONE;
+    }
+    rows.and(Bits::from_fn(clock.len().min(BATCH), |i| (times[i] as i64) < clock[i]))
+}
+
 impl Grouping for Sessions {
     fn held(&self) -> u64 {
         self.groups.len() as u64
@@ -358,15 +372,18 @@ impl Grouping for Sessions {
         self.batches += 1;
         let until = self.until.as_ref().map_or(Bits::NONE, |c| batch.ctx.condition(c, rows));
         self.work.evaluate(&self.spec, &self.aggs, batch, (rows, Bits::NONE));
+        self.time = batch.ctx.value(&Val::Src(batch.time), rows);
+        let late = late_rows(batch.ctx.column(self.time).word(), batch.clock, rows);
+        let marked = Marked { until, slow: until.or(late) };
         let plain = self.has_room(rows);
-        let rows = if plain { self.take_plain(batch, rows, until) } else { rows };
+        let rows = if plain { self.take_plain(batch, rows, marked) } else { rows };
         if rows.is_empty() {
             return;
         }
         self.work.key_srcs.clear();
         let keys = self.keys.iter().map(|key| batch.ctx.value(key, rows));
         self.work.key_srcs.extend(keys);
-        self.take_columns(batch, rows, until);
+        self.take_columns(batch, rows, marked);
     }
 
     fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(i64, Groups)) {

@@ -5,7 +5,7 @@
 
 use super::wheel::Wheel;
 use crate::agg::end_reason::SHIFT;
-use crate::ops::session_words::{LAST, META, ROWS, START};
+use crate::ops::session_words::{END, LAST, META, ROWS, START};
 use crate::pages::LINE_WORDS;
 use crate::processor::prefetch;
 use crate::table::{HashKey, Index, Keys, Prefetcher, Table};
@@ -17,6 +17,8 @@ use weir_plan::{EndReason, Session};
 const OPEN: u64 = 1;
 /// The row is in the wheel: once, from when it is first used, whichever session it holds.
 const IN_WHEEL: u64 = 2;
+/// [`END`] says when the session ends: before the time at which its latest row came.
+const LAGS: u64 = 4;
 
 /// Which sessions of a table are open.
 pub(super) struct OpenSessions {
@@ -40,12 +42,40 @@ pub(super) struct Coming<'a> {
 /// What decides whether a row joins a session.
 pub(super) struct Terms<'a> {
     pub(super) session: Session,
+    /// Of each row its event time.
+    pub(super) times: &'a [u64; BATCH],
     /// As in [`crate::ops::operator::Batch`].
     pub(super) clock: &'a [i64],
     /// Numbers that rise with each row that comes.
     pub(super) turns: &'a [u64],
-    /// The rows that end their session.
+    pub(super) marked: Marked,
+}
+
+/// Rows that are more to their session than its next.
+#[derive(Clone, Copy)]
+pub(super) struct Marked {
+    /// Those that end it.
     pub(super) until: Bits,
+    /// Those, and those that came after the watermark had passed them.
+    pub(super) slow: Bits,
+}
+
+/// A row that comes.
+#[derive(Clone, Copy)]
+pub(super) struct Came {
+    /// Its event time.
+    pub(super) ts: i64,
+    /// The later of that and the watermark.
+    pub(super) clock: i64,
+    /// Its number.
+    pub(super) turn: u64,
+}
+
+impl Terms<'_> {
+    /// Row `i` of the batch.
+    pub(super) fn row(&self, i: usize) -> Came {
+        Came { ts: self.times[i] as i64, clock: self.clock[i], turn: self.turns[i] }
+    }
 }
 
 /// The words of a session after its key.
@@ -71,18 +101,23 @@ pub(super) fn live_rows(table: &Table, rows: &mut Vec<u32>) {
     rows.extend((0..table.len() as u32).filter(|&row| turn(table, row).is_some()));
 }
 
-/// Why an open session ends before a row that comes at this time, if it does.
+/// The greatest time of a session's rows.
+fn end_of(head: &[u64]) -> i64 {
+    head[if head[META] & LAGS != 0 { END } else { LAST }] as i64
+}
+
+/// Why an open session ends before a row of this time, if it does.
 pub(super) fn ends_before(
     table: &mut Table,
     row: u32,
     session: Session,
-    clock: i64,
+    ts: i64,
 ) -> Option<EndReason> {
     let head = head_of(table, row);
-    let since = |word: u64| clock.saturating_sub(word as i64);
-    if since(head[LAST]) >= session.gap_ns {
+    let start = head[START] as i64;
+    if ts.saturating_sub(end_of(head)) >= session.gap_ns {
         Some(EndReason::Idle)
-    } else if session.active_ns.is_some_and(|active| since(head[START]) >= active) {
+    } else if session.active_ns.is_some_and(|active| ts.saturating_sub(start) >= active) {
         Some(EndReason::Active)
     } else {
         None
@@ -90,10 +125,13 @@ pub(super) fn ends_before(
 }
 
 /// Lets a row join an open session; returns whether it is the last that may.
-pub(super) fn touch(table: &mut Table, row: u32, session: Session, clock: i64, order: u64) -> bool {
+pub(super) fn touch(table: &mut Table, row: u32, session: Session, came: Came) -> bool {
     let head = head_of(table, row);
-    head[LAST] = (head[LAST] as i64).max(clock) as u64;
-    head[META] = order << SHIFT | head[META] & 0xff;
+    let (end, last) = (end_of(head).max(came.ts), (head[LAST] as i64).max(came.clock));
+    head[START] = (head[START] as i64).min(came.ts) as u64;
+    (head[LAST], head[END]) = (last as u64, end as u64);
+    let lags = if end < last { LAGS } else { 0 };
+    head[META] = came.turn << SHIFT | head[META] & (0xff ^ LAGS) | lags;
     session.rows.is_some_and(|rows| {
         head[ROWS] += 1;
         head[ROWS] >= rows
@@ -208,7 +246,7 @@ impl OpenSessions {
         ids: &mut [u32; BATCH],
         same: impl Fn(&[u64], usize) -> bool,
     ) -> usize {
-        let Terms { session, clock, turns, until } = *terms;
+        let Terms { session, clock, turns, marked, .. } = *terms;
         let (gap, active) = (session.gap_ns, session.active_ns.unwrap_or(i64::MAX));
         let stride = table.stride();
         let rows = table.rows_mut();
@@ -221,11 +259,12 @@ impl OpenSessions {
             let now = clock[i];
             let since = |word: u64| now.saturating_sub(word as i64);
             let (key, head) = row.split_at_mut(key_words);
+            // Not before the latest row either: that is a negative number, and a large one.
             let joins = same(key, j)
-                && head[META] & OPEN != 0
-                && since(head[LAST]) < gap
+                && head[META] & (OPEN | LAGS) == OPEN
+                && (since(head[LAST]) as u64) < gap as u64
                 && since(head[START]) < active
-                && !until.has(i);
+                && !marked.slow.has(i);
             if !joins {
                 return j;
             }
@@ -235,7 +274,7 @@ impl OpenSessions {
                 }
                 head[ROWS] += 1;
             }
-            head[LAST] = (head[LAST] as i64).max(now) as u64;
+            head[LAST] = now as u64;
             head[META] = turns[i] << SHIFT | head[META] & 0xff;
             *id = likely;
         }
@@ -259,7 +298,7 @@ impl OpenSessions {
         fresh: &[u64],
         keys: &Keys,
         j: usize,
-        clock: i64,
+        Came { ts, clock, .. }: Came,
     ) -> u32 {
         let (row, flags) = match self.free.pop() {
             Some(row) => (row, head_of(table, row)[META] & IN_WHEEL),
@@ -271,8 +310,8 @@ impl OpenSessions {
         let (key, cells) = table.row_mut(row).split_at_mut(keys.words.len());
         key.iter_mut().zip(&keys.words).for_each(|(word, plane)| *word = plane[j]);
         cells[..fresh.len()].copy_from_slice(fresh);
-        (cells[START], cells[LAST]) = (clock as u64, clock as u64);
-        cells[META] = OPEN | IN_WHEEL;
+        (cells[START], cells[LAST], cells[END]) = (ts as u64, clock as u64, ts as u64);
+        cells[META] = OPEN | IN_WHEEL | if ts < clock { LAGS } else { 0 };
         let hash = keys.hashes[j];
         let Err(place) = self.index.find(hash, |_| false) else {
             unreachable!("no row is the same")
