@@ -35,12 +35,13 @@ pub(super) fn tcp(whole: &Whole<'_>) -> Markup {
         ],
     );
     let share = percent(again as f64, data as f64);
-    all.push(Fact::new("Retransmitted", format!("{} ({share} of data)", grouped(again))));
+    all.push(Fact::new("Data retransmitted", format!("{} ({share} of it)", grouped(again))));
     all.extend(counts(
         row,
         &[
             ("of these fast", "fast"),
             ("of these spurious", "spurious"),
+            ("SYN and FIN retransmitted", "syn_fin"),
             ("Out of order", "out_of_order"),
             ("Not captured", "not_captured"),
             ("Duplicate ACKs", "duplicates"),
@@ -70,6 +71,7 @@ fn servers(m: &mut Markup, whole: &Whole<'_>) {
         "Connections",
         "Data",
         "Retransmitted",
+        "SYN, FIN again",
         "Out of order",
         "Zero windows",
         "Resets",
@@ -81,7 +83,8 @@ fn servers(m: &mut Markup, whole: &Whole<'_>) {
     let mut table = TableView::new(caption, columns);
     for row in rows.rows() {
         let mut cells = vec![Cell::Text(server(row))];
-        let names = ["connections", "data", "again", "out_of_order", "zero_windows", "resets"];
+        let names =
+            ["connections", "data", "again", "syn_fin", "out_of_order", "zero_windows", "resets"];
         cells.extend(names.map(|name| Cell::Count(row.count(name))));
         cells.extend(["to_server", "half", "p95"].map(|name| Cell::Length(row.ns(name))));
         table.row(cells);
@@ -95,6 +98,7 @@ fn connections(m: &mut Markup, whole: &Whole<'_>) {
         "Connection",
         "Data",
         "Retransmitted",
+        "SYN, FIN again",
         "Out of order",
         "Duplicate ACKs",
         "Zero windows",
@@ -104,7 +108,8 @@ fn connections(m: &mut Markup, whole: &Whole<'_>) {
     let mut table = TableView::new("Connections in most trouble", columns);
     for row in rows.rows() {
         let mut cells = vec![Cell::Text(connection(row))];
-        let names = ["data", "again", "out_of_order", "duplicates", "zero_windows", "resets"];
+        let names =
+            ["data", "again", "syn_fin", "out_of_order", "duplicates", "zero_windows", "resets"];
         cells.extend(names.map(|name| Cell::Count(row.count(name))));
         cells.push(Cell::Length(row.ns("half")));
         table.row(cells);
