@@ -166,6 +166,52 @@ fn half_open(count: usize) -> impl Iterator<Item = Packet> {
     })
 }
 
+/// SYNs in 0.7 s to random ports of the server that it does not answer.
+fn many_ports(count: u32, ports: u32, source: impl Fn(u32) -> (Ipv4Addr, u16)) -> Vec<Packet> {
+    let mut state = 9u32;
+    (0..count)
+        .map(|i| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (client, port) = source(i);
+            let to = 1 + ((state >> 8) % ports) as u16;
+            let syn = Frame::ethernet().ipv4(client, SERVER).tcp(port, to).flags(SYN).seq(i);
+            packet(i64::from(i) * 700_000_000 / i64::from(count), &syn)
+        })
+        .collect()
+}
+
+#[test]
+fn a_flood_over_many_ports_is_one_of_the_server_and_a_scan_is_none() {
+    let forged = |i: u32| (Ipv4Addr::from(0xcb00_0000 + i * 7), 1024 + (i % 50_000) as u16);
+    let one = |i: u32| (Ipv4Addr::new(203, 0, 113, 9), 1024 + (i % 50_000) as u16);
+    let same_port = |_| (Ipv4Addr::new(203, 0, 113, 9), 40_000);
+    let flood = |packets: &[Packet]| {
+        let rows = rows("syn_flood", &[], packets);
+        rows.first().map(|row| (rows.len(), row[3].clone(), row[7].clone()))
+    };
+    let all = |n| Value::Int(n);
+    let ports = 8450;
+    for source in [forged as fn(u32) -> _, one] {
+        let (rows, incomplete, seen) = flood(&many_ports(18_778, ports, source)).expect("a flood");
+        let Value::Int(seen) = seen else { panic!("{seen}") };
+        assert_eq!((rows, incomplete), (1, all(18_778)));
+        assert!((7000..=8450).contains(&seen), "{seen} ports");
+    }
+    // A port of a port is one connection, however many SYNs there are.
+    assert!(flood(&many_ports(18_778, ports, same_port)).is_some());
+    assert_eq!(flood(&many_ports(1500, 1000, same_port)), None);
+    // The one port among many that is flooded: this client is no scanner.
+    let mut packets = many_ports(300, 100, one);
+    packets.extend(many_ports(130, 1, |i| (Ipv4Addr::new(203, 0, 113, 9), 60_000 + i as u16)));
+    packets.sort_by_key(|p| p.0);
+    assert_eq!(flood(&packets).map(|row| row.1), Some(all(430)));
+    // Forged sources beside a scanner: he does not count, and hides none of them.
+    let mut packets = many_ports(1000, 900, same_port);
+    packets.extend(many_ports(200, 200, forged));
+    packets.sort_by_key(|p| p.0);
+    assert_eq!(flood(&packets).map(|row| row.1), Some(all(200)));
+}
+
 #[test]
 fn a_million_acks_of_a_busy_server_hide_no_flood_of_a_thousand() {
     let client = Ipv4Addr::new(192, 0, 2, 1);
