@@ -329,7 +329,7 @@ fn a_filter_may_stand_in_a_file() {
     let filter = folder.file("filter.txt", "# DNS only\nudp  # not TCP\n\nport 53\n");
     let output = run(["run", "-e", EACH, "-r", &x, "-F", &filter]);
     if stderr(&output).contains("could not be loaded") {
-        return eprintln!("skipped: a_filter_may_stand_in_a_file: no libpcap");
+        return eprintln!("SKIPPED a_filter_may_stand_in_a_file: no libpcap");
     }
     assert_eq!(stdout(&output).lines().count(), 10, "{}", stderr(&output));
 }
@@ -412,7 +412,7 @@ fn queries_come_before_the_filter() {
     };
     let (status, found, message) = rows(&[&query, &query, "udp", "port", "53"]);
     if message.contains("could not be loaded") {
-        return eprintln!("skipped: queries_come_before_the_filter: no libpcap");
+        return eprintln!("SKIPPED queries_come_before_the_filter: no libpcap");
     }
     let expected = "{\"_pipeline\":\"q\",\"packets\":10}\n{\"_pipeline\":\"q-2\",\"packets\":10}\n";
     assert_eq!((status, found.as_str()), (Some(0), expected), "{message}");
@@ -530,7 +530,7 @@ fn the_last_words_are_a_capture_filter() {
     for words in [&["udp", "port", "53"][..], &["udp port 53"]] {
         let output = weir(["run", "-e", EACH, "-r", &x]).args(words).output().expect("runs");
         if stderr(&output).contains("could not be loaded") {
-            return eprintln!("skipped: the_last_words_are_a_capture_filter: no libpcap");
+            return eprintln!("SKIPPED the_last_words_are_a_capture_filter: no libpcap");
         }
         assert_eq!(stdout(&output).lines().count(), 10, "{}", stderr(&output));
         let ledger = "received   30 packets\nfiltered   20 by the capture filter\n\
@@ -551,7 +551,7 @@ fn a_filter_that_can_match_nothing_on_a_link_type_does_not_end_the_run() {
     let (_, all, _) = lines(&[]);
     let (status, arp, message) = lines(&["arp"]);
     if message.contains("could not be loaded") {
-        return eprintln!("skipped: a filter on two link types: no libpcap");
+        return eprintln!("SKIPPED a filter on two link types: no libpcap");
     }
     assert_eq!(status, Some(0), "{message}");
     assert!(0 < arp && arp < all, "{arp} of {all}");
@@ -604,7 +604,7 @@ fn packets_beyond_the_count_are_not_received() {
     let x = folder.file("x.pcap", capture(300));
     let output = run(["run", "-e", EACH, "-r", &x, "-c", "2", "udp"]);
     if stderr(&output).contains("could not be loaded") {
-        return eprintln!("skipped: packets_beyond_the_count_are_not_received: no libpcap");
+        return eprintln!("SKIPPED packets_beyond_the_count_are_not_received: no libpcap");
     }
     assert_snapshot!(stderr(&output), @r"
     received   6 packets

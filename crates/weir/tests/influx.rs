@@ -30,7 +30,7 @@ impl Drop for Influx {
 /// Its program, where there is one: in the path, or where `check.sh` puts it.
 fn program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let own = root().join("target/influxdb/usr/bin");
+    let own = root().join("target/unpacked/usr/bin");
     let all = std::env::split_paths(&folders).chain([own]).map(|folder| folder.join("influxd"));
     all.into_iter().find(|path| path.is_file())
 }

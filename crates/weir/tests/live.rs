@@ -531,7 +531,7 @@ fn a_disk_that_hangs_does_not_stall_the_wire() {
     for goes_on in [true, false] {
         let folder = tempfile::tempdir().expect("a folder");
         let Some(held) = hold_up(folder.path()) else {
-            eprintln!("SKIPPED: a_disk_that_hangs_does_not_stall_the_wire: no fanotify");
+            eprintln!("SKIPPED a_disk_that_hangs_does_not_stall_the_wire: no fanotify");
             return;
         };
         let to = folder.path().to_str().expect("a plain path");

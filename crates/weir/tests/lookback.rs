@@ -85,7 +85,7 @@ fn a_scanners_packets_are_in_the_file_of_the_scan() {
 #[expect(clippy::print_stderr, reason = "a skipped part says so")]
 fn tcpdump_reads(file: &Path, n: usize) {
     let Ok(output) = Command::new("tcpdump").args(["-nn", "-r"]).arg(file).output() else {
-        eprintln!("SKIPPED: no tcpdump to read {}", file.display());
+        eprintln!("SKIPPED no tcpdump to read {}", file.display());
         return;
     };
     assert!(output.status.success(), "{output:?}");

@@ -20,7 +20,7 @@ pub(crate) fn may(test: &str) -> bool {
         _ => Some(io::ErrorKind::PermissionDenied.into()),
     };
     if let Some(why) = &refused {
-        eprintln!("skipped: {test} needs root and bpf(2): {why}");
+        eprintln!("SKIPPED {test} needs root and bpf(2): {why}");
     }
     refused.is_none()
 }

@@ -20,7 +20,7 @@ use weir_plan::{Agg, AggFunc, Expr, Summarize, Type, Value, Window};
 fn may(test: &str) -> bool {
     let refused = SharedMemory::new("weir-test", 1).err();
     if let Some(why) = &refused {
-        eprintln!("skipped: {test} needs root and bpf(2): {why}");
+        eprintln!("SKIPPED {test} needs root and bpf(2): {why}");
     }
     refused.is_none() && can_wait_for_programs()
 }

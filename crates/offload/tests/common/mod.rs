@@ -48,7 +48,7 @@ pub(crate) fn may(test: &str) -> bool {
     match SharedMemory::new("weir-test", 1) {
         Ok(_) => true,
         Err(why) => {
-            eprintln!("skipped: {test} needs root and bpf(2): {why}");
+            eprintln!("SKIPPED {test} needs root and bpf(2): {why}");
             false
         }
     }

@@ -225,7 +225,7 @@ fn frames_of_captures_decide_as_the_engine_does() {
     /// Frames of one capture, taken evenly.
     const MOST: usize = 600;
     let Some(folder) = std::env::var_os("WEIR_CAPTURES") else {
-        eprintln!("skipped: {NAME}: WEIR_CAPTURES names no folder of further captures");
+        eprintln!("SKIPPED {NAME}: WEIR_CAPTURES names no folder of further captures");
         return;
     };
     if !common::may(NAME) {

@@ -26,7 +26,7 @@ impl Drop for Prometheus {
 /// Its program, where there is one: in the path, or where `check.sh` puts it.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let own = root().join("target/prometheus/usr/bin");
+    let own = root().join("target/unpacked/usr/bin");
     let all = std::env::split_paths(&folders).chain([own]).map(|folder| folder.join(name));
     all.into_iter().find(|path| path.is_file())
 }

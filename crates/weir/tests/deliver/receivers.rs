@@ -275,7 +275,7 @@ impl Drop for Server {
 
 /// Where `check.sh` unpacks servers; `None` if this one is not there.
 pub(crate) fn unpacked(file: &str) -> Option<PathBuf> {
-    let folder = root().join("target/receivers");
+    let folder = root().join("target/unpacked");
     folder.join(file).exists().then_some(folder)
 }
 
