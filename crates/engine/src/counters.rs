@@ -25,8 +25,8 @@ pub struct Ledger {
     pub lost: Lost,
     /// Packets that went through the query.
     pub processed: u64,
-    /// Packets that did not, since they were on their way to a worker when a stage
-    /// [panicked](crate::run::RunError::Panicked).
+    /// Packets that did not, since the run ended by an error before: they were on their way to a
+    /// worker when a stage [panicked](crate::run::RunError::Panicked), or waited to be read.
     pub abandoned: u64,
     /// Processed packets cut by the snap length inside a header.
     pub cut: u64,
@@ -274,7 +274,7 @@ impl Ledger {
         self.rows = self.rows.saturating_sub(sink.refused() + sink.unwritten());
     }
 
-    /// Counts packets as abandoned that were received and not processed, after a panic.
+    /// Counts packets as abandoned that were received and not processed, after an error.
     pub(crate) fn abandon_rest(&mut self, account: Account, processed: u64) {
         let Account { received, filtered, kernel, lost, .. } = account;
         (self.received, self.filtered, self.lost) = (received, filtered, lost);

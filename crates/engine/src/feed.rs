@@ -4,6 +4,7 @@ use crate::change::Changes;
 use crate::clock::Clock;
 use crate::closing::Closing;
 use crate::counters::Ledger;
+use crate::limits::{ABANDONED_BATCHES_MAX, ABANDONED_WAITS};
 use crate::losses::LossRecord;
 use crate::options::Options;
 use crate::supply::Supply;
@@ -152,6 +153,12 @@ impl<'a> Feed<'a> {
         (ledger.wild, ledger.behind.ns) = (self.clock.wild(), self.clock.behind_ns());
     }
 
+    /// Reads what is left of a run that ended too early, and counts it.
+    pub(crate) fn abandon_rest(&mut self, ledger: &mut Ledger) {
+        read_rest(self.source);
+        ledger.abandon_rest(self.account(), self.processed);
+    }
+
     /// What the source ended with.
     pub(crate) fn take_error(&mut self) -> Option<SourceError> {
         self.error.take()
@@ -226,6 +233,22 @@ impl<'a> Feed<'a> {
             }
         }
         times.steps.push(Step { close, rows: Bits::range(from, ts.len()) });
+    }
+}
+
+/// Reads the packets of a wire that have come already, after a run ended too early to look at them:
+/// each of them is in its account then. A file has no such packets.
+pub(crate) fn read_rest(source: &mut dyn Source) {
+    if source.interfaces().is_empty() {
+        return;
+    }
+    let (mut frames, mut waits) = (FrameBatch::new(), 0);
+    for _ in 0..ABANDONED_BATCHES_MAX {
+        // The kernel may hand over the last of them a moment later.
+        waits += u32::from(!source.is_ready());
+        if waits > ABANDONED_WAITS || !matches!(source.fill(&mut frames), Ok(true)) {
+            return;
+        }
     }
 }
 

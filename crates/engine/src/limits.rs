@@ -174,3 +174,10 @@ pub const FRAGMENTED_MAX: usize = 1 << 16;
 /// How long the ports of a fragmented datagram are remembered, in nanoseconds of packet time: 60 s,
 /// the time that RFC 8200 gives a datagram to arrive.
 pub const FRAGMENTED_NS: i64 = 60_000_000_000;
+
+/// Batches that are read of a wire after a run ended too early to look at them: some million
+/// packets. Packets after these are left to the kernel, uncounted.
+pub const ABANDONED_BATCHES_MAX: u32 = 1 << 16;
+
+/// How often more of them are waited for, as long as a source waits.
+pub const ABANDONED_WAITS: u32 = 3;

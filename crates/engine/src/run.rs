@@ -9,7 +9,7 @@ pub use crate::options::Options;
 pub use crate::outcome::{Outcome, RunError};
 
 use crate::counters::Ledger;
-use crate::feed::Feed;
+use crate::feed::{Feed, read_rest};
 use crate::functions::Functions;
 use crate::level::machine::egress::EgressWriter;
 use crate::panics::{Panicked, caught};
@@ -141,6 +141,9 @@ impl Run<'_, '_> {
         let mut ledger = self.past;
         self.active.count(&mut ledger);
         feed.count(&mut ledger);
+        if error.is_some() {
+            feed.abandon_rest(&mut ledger);
+        }
         let finished = sink.finish().err();
         ledger.settle_rows(sink);
         let error = error.or(finished.map(RunError::Sink));
@@ -154,7 +157,7 @@ impl Run<'_, '_> {
         mut self,
         panicked: Panicked,
         sink: &mut dyn Sink,
-        source: &dyn Source,
+        source: &mut dyn Source,
     ) -> Outcome {
         let (active, mut ledger) = (&mut self.active, self.past);
         // Each by itself: any of them may be what is broken, and the first fault is reported.
@@ -163,6 +166,7 @@ impl Run<'_, '_> {
         let _ = caught(|| sink.finish());
         let _ = caught(|| active.count(&mut ledger));
         // Each packet counts once in each way of spreading, of programs that ran before as well.
+        let _ = caught(|| read_rest(source));
         let processed = ledger.shares.of_ways().first().copied().unwrap_or(0);
         ledger.abandon_rest(caught(|| source.account()).unwrap_or_default(), processed);
         let _ = caught(|| ledger.settle_rows(sink));

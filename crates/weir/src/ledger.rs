@@ -316,7 +316,7 @@ fn why(reason: Refusal) -> &'static str {
 const ACTED: &str = " dropped or handed out by the query, in the kernel";
 const DOUBTFUL: &str = "it, or another output of the same packets, went down when the kernel \
                         handed them over, so that they may have been dropped";
-const ABANDONED: &str = " on their way to a worker when a stage failed";
+const ABANDONED: &str = " that waited to be processed when the run failed";
 const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
 const WITHHELD: LossText = LossText {
@@ -505,7 +505,7 @@ mod tests {
         assert_snapshot!(render(&ledger), @r"
         received   9 packets
         processed  5
-        abandoned  4 on their way to a worker when a stage failed
+        abandoned  4 that waited to be processed when the run failed
         rows       0
         ");
     }

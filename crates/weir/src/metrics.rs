@@ -192,7 +192,11 @@ fn packets(out: &mut Exposition, ledger: &Ledger) {
             ("weir_packets_received", "Packets that the source delivered.", received),
             ("weir_packets_filtered", "Packets that the capture filter refused.", filtered),
             ("weir_packets_processed", "Packets that went through the queries.", processed),
-            ("weir_packets_abandoned", "Packets on their way to a stage that panicked.", abandoned),
+            (
+                "weir_packets_abandoned",
+                "Packets that waited to be processed when the run failed.",
+                abandoned,
+            ),
             ("weir_packets_cut", "Processed packets cut inside a header.", cut),
             ("weir_packets_wild", "Packets whose time is far ahead of the others.", wild),
         ],

@@ -115,6 +115,9 @@ impl Producer {
             Ok(written) => {
                 let mut ledger = Ledger::default();
                 count(&self.level, &feed, subset, &mut ledger);
+                if written.is_err() && subset.choose.is_none() {
+                    feed.abandon_rest(&mut ledger);
+                }
                 let error = written.err().map(RunError::Egress);
                 let error = error.or(feed.take_error().map(RunError::Source));
                 Outcome { ledger, error }
