@@ -2,7 +2,7 @@
 
 use crate::counts::DeliveryCounts;
 use crate::limits::{ALERT_BYTES_MAX, DRAIN, FAREWELL, PIPE_BYTES_MAX, PIPE_PATIENCE};
-use crate::message::{Report, Setup};
+use crate::message::{END, Report, Setup};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufReader, Write as _};
@@ -219,6 +219,9 @@ impl Courier {
             let mut state = self.lock();
             while state.waiting.is_empty() {
                 if state.stage != Stage::Running {
+                    drop(state);
+                    // It may have gone.
+                    let _ = input.write_all(END);
                     return;
                 }
                 state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

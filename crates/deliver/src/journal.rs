@@ -4,7 +4,7 @@
 
 use crate::alert::Alert;
 use crate::clock;
-use crate::limits::{ALERT_BYTES_MAX, JOURNAL_BYTES_MAX};
+use crate::limits::{ALERT_BYTES_MAX, JOURNAL_BYTES_MAX, LOCK_EVERY, LOCK_PATIENCE};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 /// A link in a folder that others may write to could lead to any file.
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
@@ -55,7 +56,7 @@ impl Journal {
             Ok(file)
         };
         let files = [open("a")?, open("b")?];
-        if flock(&files[0], FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !lock(&files[0]) {
             let why = format!("{}: another run keeps alerts for this receiver", folder.display());
             return Err(io::Error::other(why));
         }
@@ -131,6 +132,19 @@ impl Journal {
         (self.active, self.bytes) = (new, bytes.len() as u64);
         Ok(())
     }
+}
+
+/// Locks a file against other runs; whether none has it. The process of a run that was killed just
+/// now needs a moment to end.
+fn lock(file: &File) -> bool {
+    let by = clock::now() + LOCK_PATIENCE;
+    while flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if clock::now() >= by {
+            return false;
+        }
+        thread::park_timeout(LOCK_EVERY);
+    }
+    true
 }
 
 fn line(alert: &Alert) -> String {

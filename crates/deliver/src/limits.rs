@@ -26,6 +26,12 @@ pub const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 /// How long alerts that wait at the end of a run may still take to be delivered.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
+/// How long a process waits for another one to let go of the files of a receiver, ...
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// ... and how often it looks.
+pub(crate) const LOCK_EVERY: Duration = Duration::from_millis(10);
+
 /// How long the run waits for the last report after that.
 pub const FAREWELL: Duration = Duration::from_secs(3);
 

@@ -1,5 +1,6 @@
 //! What the run and the process that delivers tell each other, a line of JSON each. First comes the
-//! [`Setup`] and a report that all is ready, then alerts go one way and reports the other.
+//! [`Setup`] and a report that all is ready, then alerts go one way and reports the other. After the
+//! last alert comes [`END`]: where it is missing, the run was killed.
 
 use crate::counts::TargetCounts;
 use crate::limits::SETUP_BYTES_MAX;
@@ -7,6 +8,9 @@ use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read as _, Write};
 use std::path::PathBuf;
+
+/// The line after the last alert.
+pub(crate) const END: &[u8] = b"end\n";
 
 /// What the delivering process has to know.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]

@@ -1,13 +1,14 @@
 //! The process that delivers: it reads alerts from its input, a queue and a thread for each target
 //! deliver them, and it reports on its output. It ends once its input has ended and everything is
-//! delivered, or ten seconds later.
+//! delivered, or ten seconds later. Where the run was killed, and what waits is in files, too, it
+//! ends at once: the next run delivers that, and could not while this process had the files.
 
 use crate::alert::Alert;
 use crate::choose::receiver;
 use crate::clock;
 use crate::journal::Journal;
 use crate::limits::{ALERT_BYTES_MAX, DRAIN, REPORT_EVERY};
-use crate::message::{Report, Setup};
+use crate::message::{END, Report, Setup};
 use crate::receiver::{Receiver, Sender};
 use crate::target::AlertFilter;
 use crate::worker::{Pace, TargetState, deliver};
@@ -75,6 +76,9 @@ pub fn serve(
     office.report(false)?;
     let delivered = start(&office, receivers, Pace::of(setup.spill.is_some()))?;
     let read = read(&office, input);
+    if setup.spill.is_some() && !matches!(read, Ok(InputEnd::Told)) {
+        return read.map(drop);
+    }
     office.lines.iter().for_each(|(_, line)| line.queue.end());
     let by = clock::now() + DRAIN;
     loop {
@@ -88,7 +92,16 @@ pub fn serve(
         }
     }
     drop(office.report(true));
-    read
+    read.map(drop)
+}
+
+/// How the input ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum InputEnd {
+    /// The run said that nothing more comes.
+    Told,
+    /// The run was killed.
+    Cut,
 }
 
 /// Starts the threads of all targets, and one that reports. The result ends with those of targets.
@@ -120,7 +133,7 @@ fn start(
 }
 
 /// Puts alerts into the queues until the input ends. No two alerts of any run have the same id.
-fn read(office: &Office, input: &mut dyn BufRead) -> io::Result<()> {
+fn read(office: &Office, input: &mut dyn BufRead) -> io::Result<InputEnd> {
     let run = format!("{:016x}", clock::random());
     let mut line = Vec::new();
     loop {
@@ -128,7 +141,10 @@ fn read(office: &Office, input: &mut dyn BufRead) -> io::Result<()> {
         let n = (&mut *input).take(ALERT_BYTES_MAX as u64 + 2).read_until(b'\n', &mut line)?;
         if n == 0 || line.last() != Some(&b'\n') {
             // A line that was cut is of a run that was killed.
-            return Ok(());
+            return Ok(InputEnd::Cut);
+        }
+        if line == END {
+            return Ok(InputEnd::Told);
         }
         let number = office.seen.fetch_add(1, Ordering::Relaxed) + 1;
         let text = String::from_utf8_lossy(&line[..n - 1]);
