@@ -162,7 +162,8 @@ fn missed(counts: &DeliveryCounts) -> String {
     let why = counts.ended.as_deref();
     let why = why.unwrap_or("the process that delivers alerts did not take them in time");
     match counts.missed {
-        0 => String::new(),
+        0 if counts.ended.is_none() => String::new(),
+        0 => format!("alerts     {why}\n"),
         n => format!("alerts     {n} undelivered: {why}\n"),
     }
 }
@@ -200,5 +201,8 @@ mod tests {
         ");
         counts.ended = Some("it has ended".to_owned());
         assert!(losses(&counts).ends_with("alerts     4 undelivered: it has ended\n"));
+        // No alert came after that, and none would have been delivered.
+        let counts = DeliveryCounts { ended: counts.ended, ..DeliveryCounts::default() };
+        assert_eq!(losses(&counts), "alerts     it has ended\n");
     }
 }

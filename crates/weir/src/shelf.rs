@@ -8,6 +8,8 @@
 
 use crate::args::ConfineArgs;
 use anyhow::Context as _;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::os::unix::process::CommandExt as _;
@@ -109,6 +111,34 @@ impl Shelf {
         }
     }
 
+    /// From now on calls `tell` if the process dies, and says how.
+    pub(crate) fn watch(&self, tell: impl FnOnce(&str) + Send + 'static) -> io::Result<()> {
+        let process = self.lock().map(|process| Pid::from_child(&process.child));
+        let Some(id) = process else { return Ok(()) };
+        thread::Builder::new().name("captures".to_owned()).spawn(move || {
+            // Who asks it waits for it, too.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let status = loop {
+                match waitid(WaitId::Pid(id), options) {
+                    Err(Errno::INTR) => {}
+                    status => break status.ok().flatten(),
+                }
+            };
+            let how = status.map(|status| (status.exit_status(), status.terminating_signal()));
+            let how = match how {
+                // It ends so where the run does.
+                Some((Some(0), _)) => return,
+                Some((_, Some(signal))) => format!("by signal {signal}"),
+                Some((Some(status), _)) => format!("with status {status}"),
+                _ => "too early".to_owned(),
+            };
+            tell(&format!(
+                "the process that keeps captures has ended {how}, and its uploads with it"
+            ));
+        })?;
+        Ok(())
+    }
+
     /// Answers clients.
     pub(crate) fn answer(&self, question: ShelfQuestion) -> Result<ShelfAnswer, ShelfRefusal> {
         let (head, bytes) = match question {
@@ -198,6 +228,27 @@ mod tests {
         // Its second answer would be one to the first question.
         assert!(process.ask(&json!({}), &[]).is_err());
         let _ = process.child.wait();
+    }
+
+    /// It died unseen, unless a client asked.
+    #[test]
+    fn the_death_of_the_process_is_told() {
+        let told_of = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().expect("sh runs");
+            let (input, output) =
+                (child.stdin.take().expect("one"), child.stdout.take().expect("one"));
+            let output = BufReader::new(output);
+            let process = ShelfProcess { child, is_broken: false, input, output };
+            let shelf = Shelf(Mutex::new(process));
+            let (tell, told) = std::sync::mpsc::channel();
+            shelf.watch(move |how| tell.send(how.to_owned()).expect("it waits")).expect("a thread");
+            told.recv().ok()
+        };
+        assert!(told_of("kill -9 $$").expect("told").contains("has ended by signal 9"));
+        assert!(told_of("exit 3").expect("told").contains("has ended with status 3"));
+        assert_eq!(told_of("exit 0"), None, "so it ends with the run");
     }
 
     #[test]

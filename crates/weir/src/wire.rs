@@ -41,6 +41,8 @@ struct Kept {
     earlier: u64,
     /// How often interfaces went down, by name.
     downs: BTreeMap<String, u64>,
+    /// The processes of the run that died, and how.
+    ended: Vec<String>,
 }
 
 impl Notes {
@@ -51,6 +53,16 @@ impl Notes {
             kept.earlier += 1;
         }
         kept.latest.push_back(note);
+    }
+
+    /// Notes that a process of the run has died.
+    pub(crate) fn ended(&self, how: String) {
+        self.lock().ended.push(how);
+    }
+
+    /// A line for each process of the run that has died.
+    pub(crate) fn losses(&self) -> String {
+        self.lock().ended.iter().map(|how| format!("ended      {how}\n")).collect()
     }
 
     /// Notes what happened to an interface.

@@ -494,6 +494,22 @@ fn what_keeps_captures_goes_with_the_run() {
     panic!("the process is still there");
 }
 
+/// It died unseen, and the run ended with status 0.
+#[test]
+fn the_death_of_what_keeps_captures_is_told_and_counted() {
+    let args = ["serve", "--http", "0", "-r", &mixed(), "--fail-on-loss"];
+    let mut served = Served::start(&args);
+    let run = served.run.child.id().to_string();
+    let killed = std::process::Command::new("pkill").args(["-KILL", "-P", &run]).status();
+    assert!(killed.is_ok_and(|status| status.success()), "a process of the run is killed");
+    served.run.until("the process that keeps captures has ended by signal 9");
+    served.run.signal("-INT");
+    let status = served.run.child.wait().expect("ends");
+    let said: String = served.run.errors.iter().map(|line| line + "\n").collect();
+    assert!(said.contains("ended      the process that keeps captures"), "{said}");
+    assert_eq!(status.code(), Some(1), "{said}");
+}
+
 /// What goes through the stages of each program adds up to the packets of the capture.
 #[test]
 fn stages_count_what_goes_through_them() {

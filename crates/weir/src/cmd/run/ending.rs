@@ -35,6 +35,7 @@ impl Run<'_> {
             losses = ledger::losses(&of_others, captures.as_ref()) + &records::losses(records);
         }
         losses += &delivered.map(delivery::losses).unwrap_or_default();
+        losses += &self.notes.losses();
         if self.options.quiet {
             // A loss is never quiet.
             self.term.say_text(&losses);
@@ -60,6 +61,7 @@ impl Run<'_> {
                 self.term.say(ledger::captures(captures));
             }
             self.term.say_text(&delivered.map(delivery::render).unwrap_or_default());
+            self.term.say_text(&self.notes.losses());
             if interrupted {
                 self.term.say("interrupted");
             }

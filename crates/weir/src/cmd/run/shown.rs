@@ -58,15 +58,26 @@ impl Run<'_> {
         let feed = rows.clone();
         let board = AlertBoard::default();
         let api = answers.filter(|_| is_api);
-        let api = api.map(|answers| {
+        let api = api.map(|answers| -> anyhow::Result<Api> {
             let earlier = self.earlier(held);
             let packets = earlier.map(|earlier| packets::finder(earlier, Arc::clone(&answers)));
             let lookups = page::lookups(self.phase.clone(), (stats, &answers));
+            if let Some(shelf) = &shelf {
+                let (notes, term) = (self.notes.clone(), *self.term);
+                let says = !self.options.quiet && !self.shows_screen;
+                shelf.watch(move |how| {
+                    notes.ended(how.to_owned());
+                    if says {
+                        term.say(how);
+                    }
+                })?;
+            }
             let shelf = shelf.map(|shelf| Box::new(move |asked| shelf.answer(asked)) as AskShelf);
             let (board, running) = (board.clone(), Arc::clone(&answers));
             let alerts = Box::new(move |asked: &_| board.value(asked, &running.layout()));
-            Api { answers, rows, lookups, alerts, packets, shelf }
+            Ok(Api { answers, rows, lookups, alerts, packets, shelf })
         });
+        let api = api.transpose()?;
         let has_page = page.is_some();
         let exports = Exports::default();
         let names = self.options.rows.names.into();
