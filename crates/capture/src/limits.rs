@@ -245,6 +245,9 @@ pub const XDP_FRAMES_MIN: usize = 64;
 /// ...and at most. When all are in use, what comes is dropped and counted.
 pub const XDP_FRAMES_MAX: usize = 1 << 18;
 
+/// Of the frames that a queue has memory for, one in so many at most is in one batch.
+pub const XDP_BATCH_PART: usize = 4;
+
 /// Batches over the memory of one queue, or device, that may be held at once; beyond, frames wait
 /// in the ring.
 pub const LOANS_MAX: usize = 1024;

@@ -4,7 +4,7 @@ use super::error::{Refused, refused};
 use super::options::XdpOptions;
 use super::program::wire_length;
 use super::ring::{FillRing, RxRing};
-use crate::limits::{XDP_BIND_EVERY_MS, XDP_BIND_TRIES};
+use crate::limits::{XDP_BATCH_PART, XDP_BIND_EVERY_MS, XDP_BIND_TRIES};
 use crate::live::clock::pause_ms;
 use crate::loans::Loans;
 use crate::sys::xsk::{RingMap, Umem, View, XdpSocket};
@@ -140,10 +140,12 @@ impl Queue {
         mark: Option<u32>,
     ) -> u64 {
         let (rx, mut n) = (&mut self.rx, 0);
+        // A batch that takes all frames of a small memory leaves none for those that come.
+        let most = BATCH.min(self.frames / XDP_BATCH_PART);
         let room = !(self.frame_bytes - 1);
         self.loans.lend(|chunk, frames| {
             batch.restart(chunk, 0, LinkType::ETHERNET);
-            rx.take(BATCH as u32, |frame| {
+            rx.take(most as u32, |frame| {
                 // Less than 4 GiB, as `open` sees to.
                 let start = frame.address as u32;
                 let marked = mark.and_then(|mark| wire_length((**chunk).as_ref(), start, mark));

@@ -157,6 +157,8 @@ fn a_reader_that_stalls_loses_frames_and_counts_them() {
         frames[..64].iter().for_each(|frame| sender.send(frame));
         let held = receive(&mut source, 64);
         assert_eq!(bytes(&held), frames[..64]);
+        // One batch had all of the memory, and what came while it was worked on was lost.
+        assert!(held.iter().all(|batch| batch.len() <= 16), "a batch leaves some for the kernel");
 
         // All memory is in the batches: what comes is lost, and what they hold stays.
         frames[64..100].iter().for_each(|frame| sender.send(frame));
