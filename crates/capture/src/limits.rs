@@ -101,6 +101,20 @@ pub const RING_PAUSE_NS: u32 = 100_000;
 /// second of small frames at a million a second. What finds no room is lost, and counted.
 pub const RING_BUFFER: usize = 32 << 20;
 
+/// How far the frames of two rings may be out of order, in nanoseconds: the time of a block, ...
+pub const RINGS_APART_NS: i64 = 20_000_000;
+
+/// ... and those of the ring for frames that found their ring full, which may be of one flow.
+pub const OVERFLOW_APART_NS: i64 = 1_000_000;
+
+/// How long such a frame waits, in nanoseconds, where no other is at hand: older ones of its flow
+/// may be in a block that the kernel hands over within that time.
+pub const OVERFLOW_WAIT_NS: i64 = 45_000_000;
+
+/// Bytes of the ring that libpcap makes, where no other size is asked for. Its blocks of 256 KiB
+/// are used up in [`RETIRE_MS`] where few frames come: these hold 8 s.
+pub const PCAP_BUFFER: usize = 100 << 20;
+
 /// Blocks of a ring at least, however small a buffer is asked for: more than the batches that
 /// workers have on their way refer to.
 pub const RING_BLOCKS_MIN: usize = 16;
@@ -124,6 +138,10 @@ pub const WAIT_MS: u32 = 100;
 /// Milliseconds after which a source asks what was lost while frames come; it also asks whenever
 /// none do.
 pub const LOSSES_EVERY_MS: u32 = 20;
+
+/// Milliseconds without a look at what was lost after which nothing was read meanwhile: twice the
+/// longest time between two looks of a source that is read.
+pub const READ_PAUSE_MS: u32 = 200;
 
 /// How far behind the clock is what a quiet wire has reached, in nanoseconds: two blocks' time, and
 /// some for a machine that is busy.

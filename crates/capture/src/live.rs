@@ -29,6 +29,8 @@ mod program;
 #[cfg(target_os = "linux")]
 mod ring;
 #[cfg(target_os = "linux")]
+mod spread;
+#[cfg(target_os = "linux")]
 pub(crate) mod watch;
 
 pub use error::{LiveError, PcapError};

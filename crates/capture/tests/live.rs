@@ -58,16 +58,22 @@ struct Got {
 
 /// Reads until so many frames are there, or the source ends.
 fn read(source: &mut dyn Source, n: usize) -> Vec<Got> {
-    let (mut batch, mut got, mut quiet) = (FrameBatch::new(), Vec::new(), 0);
+    let mut got = Vec::new();
+    read_on(source, n, &mut got);
+    got
+}
+
+/// Goes on until there are so many.
+fn read_on(source: &mut dyn Source, n: usize, got: &mut Vec<Got>) {
+    let (mut batch, mut quiet) = (FrameBatch::new(), 0);
     while got.len() < n && quiet < QUIET {
         if !source.fill(&mut batch).unwrap_or_else(|e| panic!("{e}")) {
             break;
         }
         quiet = if batch.is_empty() { quiet + 1 } else { 0 };
         assert!(!batch.is_empty() || batch.reached().is_some());
-        take(&batch, &mut got);
+        take(&batch, got);
     }
-    got
 }
 
 fn take(batch: &FrameBatch, got: &mut Vec<Got>) {
@@ -274,6 +280,82 @@ fn flows_are_spread_over_rings_and_keep_their_order() {
         };
         let sent: Vec<&[u8]> = sent.iter().map(|f| &f[..]).collect();
         assert_eq!(by_flow(&bytes(&got)), by_flow(&sent), "{rings} rings");
+    }
+}
+
+/// Frames of both directions, in two families, between two tags or none.
+fn of_a_flow(i: usize, back: bool) -> Vec<u8> {
+    let (here, there) = ([10, 0, 0, (i % 40) as u8], [192, 0, 2, 1]);
+    let (from, to) = if back { (there, here) } else { (here, there) };
+    let frame = if i % 3 == 0 { Frame::ethernet().vlan(6).vlan(5) } else { Frame::ethernet() };
+    let frame = match i % 2 {
+        0 => frame.ipv4(from, to),
+        _ => frame.ipv6(std::array::from_fn(|n| from[n % 4]), std::array::from_fn(|n| to[n % 4])),
+    };
+    let (a, b) = if back { (53, 7) } else { (7, 53) };
+    frame.udp(a, b).payload(&(i as u32).to_be_bytes()).bytes()
+}
+
+/// Both directions of a flow come by one ring, received or sent: their order is that on the wire.
+#[test]
+fn both_directions_of_a_flow_keep_their_order() {
+    for direction in [Directions::In, Directions::Out] {
+        if !namespace("both_directions_of_a_flow_keep_their_order") {
+            return;
+        }
+        veth("v0", "v1");
+        let (options, stop) = stoppable();
+        let mut source = open(&["v1"], LiveOptions { rings: 8, direction, ..options });
+        let sender = Sender::new(if direction == Directions::In { "v0" } else { "v1" });
+        for i in 0..2400 {
+            sender.send(&of_a_flow(i, i / 120 % 2 == 1));
+        }
+        let got = read(&mut *source, 2400);
+        assert_eq!(end(&mut *source, &stop), 0);
+        assert_eq!((got.len(), source.account().lost.total()), (2400, 0), "{direction:?}");
+        let mut last = BTreeMap::new();
+        for frame in &got {
+            let n = frame.bytes.last_chunk().copied().map_or(0, u32::from_be_bytes);
+            let before = last.insert(n % 120, n);
+            assert!(before.is_none_or(|before| before < n), "{n} after {before:?}");
+        }
+        assert_eq!(last.len(), 120);
+    }
+}
+
+/// Blocks of a ring were used up in 20 ms each, however few frames were in them: a reader that
+/// paused for a second lost what came then, and with several rings the earlier.
+#[test]
+fn a_ring_that_is_not_read_held_time_and_not_frames() {
+    const ROUNDS: usize = 30;
+    for rings in [1, 8] {
+        both("a_ring_that_is_not_read_held_time_and_not_frames", || {
+            veth("v0", "v1");
+            let (options, stop) = stoppable();
+            let mut source = open(&["v1"], LiveOptions { rings, buffer: 0, ..options });
+            let sender = Sender::new("v0");
+            for i in 0..20 * ROUNDS {
+                sender.send(&of_a_flow(i, false));
+                if i % 20 == 19 {
+                    wires::pause();
+                }
+            }
+            let mut got = read(&mut *source, 20 * ROUNDS);
+            // What comes now is in its ring again, after what overflowed.
+            (20 * ROUNDS..25 * ROUNDS).for_each(|i| sender.send(&of_a_flow(i, false)));
+            read_on(&mut *source, 25 * ROUNDS, &mut got);
+            assert_eq!(end(&mut *source, &stop), 0);
+            let account = source.account();
+            assert_eq!((account.received, account.lost.total()), (25 * ROUNDS as u64, 0));
+            let slack_ns = if rings == 1 { 0 } else { 25_000_000 };
+            let mut last = BTreeMap::new();
+            for (frame, next) in got.iter().zip(&got[1..]) {
+                assert!(next.ts >= frame.ts - slack_ns, "{rings} rings");
+                let n = frame.bytes.last_chunk().copied().map_or(0, u32::from_be_bytes);
+                let before = last.insert(n % 120, n);
+                assert!(before.is_none_or(|before| before < n), "{rings}: {n} after {before:?}");
+            }
+        });
     }
 }
 

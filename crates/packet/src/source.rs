@@ -7,7 +7,7 @@ mod columns;
 mod watermarks;
 
 pub use crate::link_type::LinkType;
-pub use account::{Account, Gap, KernelCounts, Lost};
+pub use account::{Account, Gap, KernelCounts, Lost, Unread};
 pub use batch::FrameBatch;
 pub use chunk::Chunk;
 

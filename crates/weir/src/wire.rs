@@ -12,6 +12,7 @@ use std::io::{self, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
+use weir_capture::limits::PCAP_BUFFER;
 use weir_capture::live::{
     ANY, Directions, Event, Handover, LiveError, LiveOptions, ReportEvent, devices, interfaces,
     open_live, open_pcap,
@@ -22,7 +23,7 @@ use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp_offloaded};
 use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
 use weir_offload::Hook;
 use weir_packet::interface::InterfaceNames;
-use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
+use weir_packet::source::{Account, LinkType, Lost, Source, SourceError, Unread};
 
 /// Notes that are kept; an interface may go down and up for weeks.
 const NOTES_MAX: usize = 32;
@@ -367,7 +368,8 @@ fn open_by_pcap(
     why: Option<&str>,
     quiet: bool,
 ) -> Result<Wires, SourceError> {
-    let source = open_pcap(&args.interface, options)?;
+    let buffer = args.buffer_size.unwrap_or(PCAP_BUFFER);
+    let source = open_pcap(&args.interface, LiveOptions { buffer, ..options })?;
     if !quiet {
         // There is no way to report that this can't be written.
         if let Some(why) = why {
@@ -448,10 +450,10 @@ fn captured_by_dpdk(device: &str) -> Vec<Captured> {
 /// there are several, and what happened.
 pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String {
     let mut out = String::new();
-    let mut lost = Lost::default();
-    interfaces.iter().for_each(|(_, account)| lost.merge(account.lost));
+    let Account { lost, unread, .. } = Account::of_all(interfaces.iter().cloned());
     if lost.total() > 0 {
         let _ = writeln!(out, "lost       {}", losses(lost));
+        out += &causes(lost, unread);
     }
     if interfaces.len() > 1 {
         for (name, account) in interfaces {
@@ -472,10 +474,30 @@ pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String 
     out
 }
 
-/// The number of lost packets, the places, and the option that helps.
+/// Why the ring was full, and the option that helps.
+fn causes(lost: Lost, unread: Unread) -> String {
+    let seconds = f64::from(unread.longest_ms) / 1000.0;
+    let away = (unread.frames > 0).then(|| {
+        format!(
+            "           {} came while nothing was read, once for {seconds:.1} s: the run was stopped \
+             or waited, or other processes had the processors; -B holds more\n",
+            unread.frames
+        )
+    });
+    let fast = lost.ring.saturating_sub(unread.frames);
+    let fast = (fast > 0).then(|| {
+        format!(
+            "           {fast} came faster than they were read: -j reads faster, a capture filter \
+             leaves packets out; -B only holds bursts\n"
+        )
+    });
+    away.into_iter().chain(fast).collect()
+}
+
+/// The number of lost packets, and the places.
 pub(crate) fn losses(lost: Lost) -> String {
     let places = [
-        (lost.ring, "in the ring, which was full: -B makes it larger"),
+        (lost.ring, "in the ring, which was full"),
         (lost.kernel, "in the kernel"),
         (lost.interface, "by the interface"),
     ];
@@ -507,7 +529,8 @@ mod tests {
         let notes = Notes::default();
         notes.add("eth1 is up again".to_owned());
         assert_snapshot!(render(&two, &notes), @r"
-        lost       21 (20 in the ring, which was full: -B makes it larger; 1 by the interface)
+        lost       21 (20 in the ring, which was full; 1 by the interface)
+                   20 came faster than they were read: -j reads faster, a capture filter leaves packets out; -B only holds bursts
         eth0       500 received, 21 lost
         eth1       7 received
         note       eth1 is up again

@@ -381,7 +381,12 @@ impl<D: LiveDevice> Source for Driver<D> {
             self.device.count_drops();
             self.watched.set(Stopwatch::start());
         }
-        let accounts = self.device.accounts().into_iter().enumerate();
+        let mut accounts = self.device.accounts();
+        // It is not known of which interface that was.
+        if let Some(first) = accounts.first_mut() {
+            first.unread = self.losses.unread;
+        }
+        let accounts = accounts.into_iter().enumerate();
         accounts.map(|(number, account)| (self.links.name(number).to_owned(), account)).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! What a capture lost since it was last asked.
 
 use super::clock::Stopwatch;
-use crate::limits::{REACHED_BEHIND_NS, WAIT_MS};
-use weir_packet::source::{FrameBatch, Gap, Lost};
+use crate::limits::{REACHED_BEHIND_NS, READ_PAUSE_MS, WAIT_MS};
+use weir_packet::source::{FrameBatch, Gap, Lost, Unread};
 
 /// Makes gaps of counts that grow.
 ///
@@ -17,8 +17,11 @@ pub(super) struct Losses {
     since: i64,
     /// The count then.
     counted: u64,
-    /// How many of these interfaces had lost.
+    /// How many of these interfaces had lost, and the ring.
     by_wires: u64,
+    by_ring: u64,
+    /// What the ring lost while nothing was read.
+    pub(super) unread: Unread,
     /// What batches have not said yet.
     pub(super) gap: Option<Gap>,
     /// Whether frames bear the times of another clock.
@@ -42,7 +45,8 @@ impl Losses {
     /// From now on, as that is by the clock whose times frames bear, and which may be foreign.
     pub(super) fn since(now: i64, foreign: bool) -> Losses {
         let (asked, gap, open) = (Stopwatch::start(), None, OpenGap::No);
-        Losses { asked, since: now, counted: 0, by_wires: 0, gap, foreign, open }
+        let (by_wires, by_ring, unread) = (0, 0, Unread::default());
+        Losses { asked, since: now, counted: 0, by_wires, by_ring, unread, gap, foreign, open }
     }
 
     /// Whether it is time to ask again, so long after the last time.
@@ -58,6 +62,13 @@ impl Losses {
             self.since = self.since.saturating_sub(2 * WAIT_MS as i64 * 1_000_000);
         }
         self.by_wires = lost.interface;
+        // While a source is read, it asks far more often.
+        let since_asked_ms = self.asked.elapsed_ms();
+        let by_ring = lost.ring.saturating_sub(self.by_ring);
+        if by_ring > 0 && since_asked_ms >= READ_PAUSE_MS {
+            self.unread.merge(Unread { frames: by_ring, longest_ms: since_asked_ms });
+        }
+        self.by_ring = lost.ring;
         let after = after.filter(|_| !self.foreign).unwrap_or(Gap::OPEN);
         self.take(lost.total(), (before.unwrap_or(i64::MIN), after));
     }

@@ -8,7 +8,8 @@ use super::interface::{missing, shape};
 use super::kernel::put_in_place;
 use super::options::{ANY, Handover, KernelPart, LiveOptions, SocketSite, Stamps, check_names};
 use super::program::{NOTHING, program};
-use super::ring::{Memory, SocketRing};
+use super::ring::{Memory, Part, SocketRing};
+use super::spread::spread;
 use crate::cbpf::ClassicProgram;
 use crate::limits::{
     KERNEL_FILTER_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN, RING_BUFFER_MAX, RING_QUEUE,
@@ -104,24 +105,32 @@ fn sockets(
 ) -> Result<Option<KernelPart>, SourceError> {
     let name = plan.name;
     let filter = filter(plan, options)?;
+    // Frames overflow into the first ring of a group before others.
+    let overflow = (options.handover == Handover::Blocks).then_some(Part::Overflow);
+    let parts = overflow.into_iter().chain(std::iter::repeat_n(Part::Flows, options.rings));
+    let members = parts.clone().count();
     let (mut group, mut made) = (None, Vec::new());
-    for _ in 0..options.rings {
+    for part in parts {
         let socket = PacketSocket::new(plan.shape).map_err(|e| no_socket(name, e))?;
         if options.stamps != Stamps::Host {
             socket.adapter_times().map_err(|e| refused(name, "times of the adapter", e))?;
         }
-        let memory = memory(&socket, plan, options)?;
+        let memory = memory(&socket, part, plan, options)?;
         socket.filter(&NOTHING).map_err(|e| refused(name, "a filter", e))?;
         socket.bind(plan.index).map_err(|e| refused(name, "a socket", e))?;
         if options.promiscuous && plan.index != 0 {
             socket.promiscuous(plan.index).map_err(|e| refused(name, "promiscuous mode", e))?;
         }
-        if options.rings > 1 {
+        if members > 1 {
             group = Some(socket.share(group).map_err(|e| refused(name, "several rings", e))?);
         }
-        made.push((socket, memory));
+        made.push((part, socket, memory));
     }
-    let sockets = made.iter().map(|(socket, _)| socket);
+    let sockets = made.iter().map(|(_, socket, _)| socket);
+    if let Some(socket) = sockets.clone().next().filter(|_| members > 1) {
+        let program = spread(members - options.rings, options.rings);
+        socket.spread(&program).map_err(|e| refused(name, "several rings", e))?;
+    }
     let part = offload(plan, options, sockets.clone())?;
     let in_kernel = match part {
         Some(_) => false,
@@ -139,7 +148,7 @@ fn sockets(
         all: program.is_some() && !in_kernel,
         filter: program,
     };
-    rings.extend(made.into_iter().map(|(s, m)| SocketRing::new(interface, s, m, rules.clone())));
+    rings.extend(made.into_iter().map(|ring| SocketRing::new(interface, ring, rules.clone())));
     Ok(part)
 }
 
@@ -163,13 +172,20 @@ fn offload<'a>(
 /// Makes the ring of a socket.
 fn memory(
     socket: &PacketSocket,
+    part: Part,
     plan: &Plan<'_>,
     options: &LiveOptions,
 ) -> Result<Memory, SourceError> {
     let (name, rings) = (plan.name, options.rings);
     let bytes = options.buffer / rings;
-    match options.handover {
-        Handover::Blocks => {
+    match (part, options.handover) {
+        (Part::Overflow, _) => {
+            // Short slots hold the most frames. Longer frames are queued, as many as fit there.
+            let slots = (options.buffer / RING_SLOT).max(RING_SLOTS_MIN);
+            let queue = options.buffer.max(RING_QUEUE);
+            slot_ring(socket, name, (slots, RING_SLOT, queue), 1)
+        }
+        (Part::Flows, Handover::Blocks) => {
             let blocks = (bytes / RING_BLOCK).max(RING_BLOCKS_MIN);
             let (block, retire_ms, reserve) = (RING_BLOCK, RETIRE_MS, RESERVE);
             let ring = sys::ring::BlockRing::new(
@@ -179,20 +195,30 @@ fn memory(
             .map_err(|e| no_memory(name, blocks * block * rings, e))?;
             Ok(Memory::Blocks { ring, reading: 0 })
         }
-        Handover::AtOnce => {
+        (Part::Flows, Handover::AtOnce) => {
             // Of all interfaces there is no MTU; a frame has a link header and perhaps a tag.
             let mtu = link::control().and_then(|control| link::mtu(control, name)).unwrap_or(0);
             let longest = usize::try_from(mtu).unwrap_or(usize::MAX).saturating_add(LINK_HEADER);
             let slot = longest.saturating_add(SLOT_OVERHEAD).clamp(RING_SLOT, RING_SLOT_MAX);
             let slot = slot.next_power_of_two();
             let slots = (bytes / slot).max(RING_SLOTS_MIN);
-            let (block, reserve, queue) = (RING_BLOCK, RESERVE, RING_QUEUE);
-            let size = sys::ring::SlotSize { slots, slot, block, reserve, queue };
-            let ring = sys::ring::Slots::new(socket, size)
-                .map_err(|e| no_memory(name, slots * slot * rings, e))?;
-            Ok(Memory::Slots { ring, long: None, error: None })
+            slot_ring(socket, name, (slots, slot, RING_QUEUE), rings)
         }
     }
+}
+
+/// Makes a ring of slots, one of so many.
+fn slot_ring(
+    socket: &PacketSocket,
+    name: &str,
+    (slots, slot, queue): (usize, usize, usize),
+    rings: usize,
+) -> Result<Memory, SourceError> {
+    let (block, reserve) = (RING_BLOCK, RESERVE);
+    let size = sys::ring::SlotSize { slots, slot, block, reserve, queue };
+    let ring = sys::ring::Slots::new(socket, size)
+        .map_err(|e| no_memory(name, slots * slot * rings, e))?;
+    Ok(Memory::Slots { ring, long: None, error: None })
 }
 
 /// Bytes of an Ethernet header with a tag.

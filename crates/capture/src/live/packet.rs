@@ -10,21 +10,25 @@
 //! or too old, and before that no other may read what is in it; milliseconds are the least that can
 //! be asked for, and a peer that waits for an answer waits that long with every packet.
 //!
+//! A block is used up when it is handed over, however few frames are in it. So where nothing is
+//! read for a while, blocks hold some time and not their bytes. What comes then overflows into a
+//! ring of slots, which all rings of blocks of an interface share (PACKET_FANOUT_FLAG_ROLLOVER).
+//!
 //! Every frame that an interface hands to the capture is delivered, filtered, or counted as lost.
 //! Rings are read in the order of their oldest frames; the order of frames on different rings is
 //! that of their times to within the time of a block, far less than windows wait for.
 
 use super::bound::BoundInterface;
-use super::clock::{Stopwatch, pause_ns};
+use super::clock::{Stopwatch, pause_ns, system};
 use super::driver::{Driver, Driving, Links, LiveDevice};
 use super::error::error;
 use super::event::LinkState;
 use super::indices::Indices;
 use super::open;
-use super::options::LiveOptions;
-use super::ring::SocketRing;
+use super::options::{LiveOptions, Stamps};
+use super::ring::{Part, SocketRing};
 use super::watch::Watch;
-use crate::limits::{REACHED_BEHIND_NS, RING_PAUSE_NS};
+use crate::limits::{OVERFLOW_WAIT_NS, REACHED_BEHIND_NS, RING_PAUSE_NS};
 use crate::sys;
 use crate::sys::bpf::wait_for_programs;
 use crate::sys::packet::Poll;
@@ -50,7 +54,9 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
             Indices::of(&options.interfaces, indices.zip(names.iter().cloned()))
         }
     };
-    let device = PacketSockets { interfaces, rings, poll, indices, oldest: 0 };
+    let waits = options.stamps != Stamps::AdapterUnsynced;
+    let (oldest, next_head) = (0, i64::MAX);
+    let device = PacketSockets { interfaces, rings, poll, indices, oldest, next_head, waits };
     let links = Links::new(names.iter().cloned(), options.events).watched(watch);
     let driving = Driving { stamps: options.stamps, stop: options.stop, ..Driving::default() };
     Ok(Box::new(Driver::new(device, links, driving)))
@@ -65,6 +71,10 @@ struct PacketSockets {
     indices: Indices,
     /// The ring whose next frame is the oldest, as far as there are frames.
     oldest: usize,
+    /// The time of the oldest frame at hand of the others; `i64::MAX` where there is none.
+    next_head: i64,
+    /// Whether the age of a frame is known, so that one that overflowed can wait for older ones.
+    waits: bool,
 }
 
 impl LiveDevice for PacketSockets {
@@ -80,7 +90,8 @@ impl LiveDevice for PacketSockets {
 
     fn lend(&mut self, batch: &mut FrameBatch, seq: u64) {
         let ring = &mut self.rings[self.oldest];
-        ring.fill(batch, self.interfaces[ring.interface].link, seq, &mut self.indices);
+        let link = self.interfaces[ring.interface].link;
+        ring.fill(batch, (link, self.next_head), seq, &mut self.indices);
     }
 
     fn wait(&mut self, most_ms: u32, links: &mut Links) -> Result<(), SourceError> {
@@ -165,13 +176,22 @@ impl LiveDevice for PacketSockets {
 impl PacketSockets {
     /// Finds the ring whose next frame is the oldest; whether any has one.
     fn find_oldest(&mut self) -> bool {
-        let heads = self.rings.iter_mut().enumerate().filter_map(|(number, ring)| {
+        let (mut oldest, mut next) = (None, i64::MAX);
+        for (number, ring) in self.rings.iter_mut().enumerate() {
             ring.load();
-            ring.head().map(|ts| (ts, number))
-        });
-        let oldest = heads.min();
-        self.oldest = oldest.map_or(0, |(_, number)| number);
-        oldest.is_some()
+            let Some(ts) = ring.head() else { continue };
+            match oldest {
+                Some((before, _)) if before <= ts => next = next.min(ts),
+                before => {
+                    next = before.map_or(next, |(before, _)| next.min(before));
+                    oldest = Some((ts, number));
+                }
+            }
+        }
+        let Some((ts, number)) = oldest else { return false };
+        (self.oldest, self.next_head) = (number, next);
+        let alone = self.rings[number].part == Part::Overflow && next == i64::MAX;
+        !(alone && self.waits && (0..OVERFLOW_WAIT_NS).contains(&system().saturating_sub(ts)))
     }
 
     /// Learns what became of interfaces whose sockets failed.

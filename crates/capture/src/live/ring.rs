@@ -3,6 +3,7 @@
 use super::block::{QUEUED, RingFrame, Rules, Walked, is_queued, walk, walk_slots, whole_slot};
 use super::indices::Indices;
 use super::program::NOTHING;
+use crate::limits::{OVERFLOW_APART_NS, RINGS_APART_NS};
 use crate::sys;
 use crate::sys::packet::PacketSocket;
 use std::cell::Cell;
@@ -11,10 +12,20 @@ use std::sync::Arc;
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Chunk, FrameBatch, LinkType};
 
+/// Which frames come by a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// Those of some flows.
+    Flows,
+    /// Those that found the ring of their flow full.
+    Overflow,
+}
+
 /// Frames of one socket.
 pub(super) struct SocketRing {
     /// The number of its interface.
     pub(super) interface: usize,
+    pub(super) part: Part,
     pub(super) socket: PacketSocket,
     memory: Memory,
     rules: Rules,
@@ -133,12 +144,11 @@ pub(super) struct KernelCounts {
 impl SocketRing {
     pub(super) fn new(
         interface: usize,
-        socket: PacketSocket,
-        memory: Memory,
+        (part, socket, memory): (Part, PacketSocket, Memory),
         rules: Rules,
     ) -> SocketRing {
         let (frames, counts, kernel) = (Vec::new(), Counts::default(), Cell::default());
-        SocketRing { interface, socket, memory, rules, frames, next: 0, counts, kernel }
+        SocketRing { interface, part, socket, memory, rules, frames, next: 0, counts, kernel }
     }
 
     /// The time of the frame that comes next, of those at hand.
@@ -171,17 +181,26 @@ impl SocketRing {
         lent
     }
 
-    /// Fills a batch from the frames at hand.
+    /// Fills a batch from the frames at hand: the first, and those after it until `next_head`, the
+    /// time of the oldest frame at hand of the other rings.
     pub(super) fn fill(
         &mut self,
         batch: &mut FrameBatch,
-        link: LinkType,
+        (link, next_head): (LinkType, i64),
         seq: u64,
         indices: &mut Indices,
     ) {
         let Some(chunk) = self.memory.chunk() else { return };
         batch.restart(&chunk, 0, link);
-        let to = self.frames.len().min(self.next + BATCH);
+        let mut to = self.frames.len().min(self.next + BATCH);
+        let until = next_head.saturating_add(match self.part {
+            Part::Flows => RINGS_APART_NS,
+            Part::Overflow => OVERFLOW_APART_NS,
+        });
+        if self.frames[to - 1].ts > until {
+            let before = self.frames[self.next..to].partition_point(|frame| frame.ts <= until);
+            to = self.next + before.max(1);
+        }
         let frames = &self.frames[self.next..to];
         for (seq, frame) in (seq..).zip(frames) {
             batch.push(frame.ts, seq, frame.start, frame.caplen, frame.len);

@@ -102,6 +102,10 @@ impl PacketSocket {
 
     /// Lets this program of classic BPF decide about frames, and how much of each is kept.
     pub(crate) fn filter(&self, program: &[Instruction]) -> io::Result<()> {
+        self.set_program(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+    }
+
+    fn set_program(&self, level: c_int, option: c_int, program: &[Instruction]) -> io::Result<()> {
         let Ok(len) = u16::try_from(program.len()) else {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         };
@@ -110,10 +114,7 @@ impl PacketSocket {
         let size = mem::size_of::<libc::sock_fprog>() as libc::socklen_t;
         let value = (&raw const program).cast::<c_void>();
         // SAFETY: a program of so many instructions, which lives until the call returns.
-        checked(unsafe {
-            libc::setsockopt(self.fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, size)
-        })
-        .map(drop)
+        checked(unsafe { libc::setsockopt(self.fd(), level, option, value, size) }).map(drop)
     }
 
     /// Lets a loaded program decide about frames, and how much of each is kept.
@@ -121,15 +122,22 @@ impl PacketSocket {
         self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &(program.number() as c_int))
     }
 
-    /// Shares the frames of what it is bound to with the other sockets of a group, by a hash of
-    /// their flow. Without a group begins a new one. Returns the group.
+    /// Shares the frames of what it is bound to with the other sockets of a group, which are
+    /// numbered in the order in which they join. A program says which of them gets a frame; where
+    /// that one is full, the frame goes to one that has a quarter of its ring left, the first if it
+    /// has. Without a group begins a new one. Returns the group.
     pub(crate) fn share(&self, group: Option<u16>) -> io::Result<u16> {
-        let flags = if group.is_none() { libc::PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
-        let kind = libc::PACKET_FANOUT_HASH | flags;
+        let new = if group.is_none() { libc::PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
+        let kind = libc::PACKET_FANOUT_CBPF | libc::PACKET_FANOUT_FLAG_ROLLOVER | new;
         let argument = u32::from(group.unwrap_or(0)) | kind << 16;
         self.set(libc::PACKET_FANOUT, &(argument as c_int))?;
         let joined: c_int = self.get(libc::PACKET_FANOUT)?;
         Ok(joined as u16)
+    }
+
+    /// Sets the program of its group.
+    pub(crate) fn spread(&self, program: &[Instruction]) -> io::Result<()> {
+        self.set_program(libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, program)
     }
 
     /// Puts the times of the adapter on frames, where it has one for them.

@@ -12,6 +12,8 @@ pub struct Account {
     pub kernel: KernelCounts,
     /// Frames that were there and could not be read.
     pub lost: Lost,
+    /// Those of them that were lost while nothing was read for a while.
+    pub unread: Unread,
     /// Bytes of the file read so far, before decompression; for a progress display.
     pub bytes_read: u64,
 }
@@ -23,6 +25,7 @@ impl Account {
         self.filtered += other.filtered;
         self.kernel.merge(other.kernel);
         self.lost.merge(other.lost);
+        self.unread.merge(other.unread);
         self.bytes_read += other.bytes_read;
     }
 
@@ -31,6 +34,24 @@ impl Account {
         let mut sum = Account::default();
         interfaces.into_iter().for_each(|(_, account)| sum.merge(account));
         sum
+    }
+}
+
+/// Frames that the ring lost while nothing read it: the process was stopped or had no processor, or
+/// waited for another.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Unread {
+    /// How many.
+    pub frames: u64,
+    /// The longest time without a read, in milliseconds.
+    pub longest_ms: u32,
+}
+
+impl Unread {
+    /// Adds those of another source.
+    pub fn merge(&mut self, other: Unread) {
+        self.frames = self.frames.saturating_add(other.frames);
+        self.longest_ms = self.longest_ms.max(other.longest_ms);
     }
 }
 
