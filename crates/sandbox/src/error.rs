@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A step that the system refused.
 #[derive(Debug)]
-pub(crate) struct GiveUpError {
+pub struct GiveUpError {
     doing: &'static str,
     cause: String,
 }

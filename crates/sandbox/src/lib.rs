@@ -21,11 +21,12 @@ mod privileges;
 #[expect(unsafe_code, reason = "seccomp(2) and landlock(7)")]
 mod sys;
 
-use error::GiveUpError;
+pub use error::GiveUpError;
 pub use needs::Needs;
 pub use privileges::{UserError, UserIds, become_user, look_up};
 pub use sys::landlock_abi;
 
+use rustix::thread::CapabilitySet;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,6 +60,16 @@ pub fn confine(needs: &Needs, in_dpdk: Option<InThread>) -> Confined {
     let calls = promised.and_then(|()| calls::restrict(needs));
     let calls = or(calls, "any system calls");
     Confined { capabilities, files, calls, beside }
+}
+
+/// Gives up, for a process that starts others and sees no packet, all capabilities but that of root
+/// to read files of others, and gaining more. What it starts has none.
+///
+/// # Errors
+/// If the system refuses a step.
+pub fn keep_reading() -> Result<(), GiveUpError> {
+    privileges::keep(CapabilitySet::DAC_READ_SEARCH)?;
+    privileges::gain_none()
 }
 
 /// Lets DPDK's thread give up what each thread gives up for itself; the filter of system calls

@@ -5,8 +5,8 @@ use nix::unistd::{
     Uid, User, geteuid, getgroups, getresgid, getresuid, initgroups, setgid, setuid,
 };
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_keep_capabilities,
-    set_no_new_privs,
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
 };
 use std::ffi::CString;
 use std::fmt;
@@ -70,6 +70,7 @@ pub fn become_user(name: &str) -> Result<String, UserError> {
 }
 
 fn change(user: &User) -> io::Result<()> {
+    bound_none(capabilities(None)?.effective).map_err(io::Error::other)?;
     set_keep_capabilities(true)?;
     initgroups(&CString::new(user.name.as_str())?, user.gid)?;
     setgid(user.gid)?;
@@ -121,6 +122,7 @@ pub(super) fn keep(needed: CapabilitySet) -> Result<String, GiveUpError> {
     let own = || capabilities(None).map_err(GiveUpError::when("asking for capabilities"));
     let have = own()?;
     let keep = have.permitted & needed;
+    bound_none(have.effective)?;
     // Those that could be inherited are gone with them, and so is the ambient set.
     let sets =
         CapabilitySets { effective: keep, permitted: keep, inheritable: CapabilitySet::empty() };
@@ -135,6 +137,27 @@ pub(super) fn keep(needed: CapabilitySet) -> Result<String, GiveUpError> {
         return Err(GiveUpError::when(doing)(kept));
     }
     Ok(names(keep))
+}
+
+/// Empties the bounding set of the calling thread, if it may with these capabilities: what the set
+/// lacks no program has that is started from there, whoever its file belongs to.
+fn bound_none(have: CapabilitySet) -> Result<(), GiveUpError> {
+    if !have.contains(CapabilitySet::SETPCAP) {
+        return Ok(());
+    }
+    let doing = "giving up the bounding set of capabilities";
+    for number in 0..u64::BITS {
+        let one = CapabilitySet::from_bits_retain(1 << number);
+        match capability_is_in_bounding_set(one) {
+            Ok(true) => {
+                remove_capability_from_bounding_set(one).map_err(GiveUpError::when(doing))?;
+            }
+            Ok(false) => {}
+            // The kernel knows no capability of this number, and none of the next.
+            Err(_) => break,
+        }
+    }
+    Ok(())
 }
 
 /// Promises to gain no privileges, which allows everybody to give up more.

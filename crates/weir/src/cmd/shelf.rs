@@ -18,7 +18,7 @@ use signal_hook::flag;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use weir_sandbox::become_user;
+use weir_sandbox::{become_user, keep_reading};
 
 /// Answers questions until the run has gone.
 pub(crate) fn run() -> anyhow::Result<Status> {
@@ -61,8 +61,12 @@ impl CaptureKeeper {
         if let Some(user) = setup["user"].as_str() {
             become_user(user).map_err(|e| format!("-Z {user}: {e}"))?;
         }
+        let confines = setup["confines"] != false;
+        if confines {
+            keep_reading().map_err(|e| e.to_string())?;
+        }
         let folder = setup["folder"].as_str().map(Folder::open).transpose()?;
-        Ok(CaptureKeeper { folder, held: Uploads::default(), confines: setup["confines"] != false })
+        Ok(CaptureKeeper { folder, held: Uploads::default(), confines })
     }
 
     fn answer(&mut self, question: &Value, bytes: Vec<u8>) -> Result<(Value, Vec<u8>), Refusal> {

@@ -247,6 +247,9 @@ fn the_process_that_delivers_is_confined() {
     let value = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).expect(name).trim();
     assert_eq!((value("NoNewPrivs:"), value("CapPrm:")), ("1", "0000000000000000"), "{status}");
     if is_root {
+        for set in ["CapInh:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(value(set), "0000000000000000", "{status}");
+        }
         assert_eq!(value("Uid:").split_whitespace().next(), Some("65534"), "{status}");
     }
     let (text, status) = run.end();
