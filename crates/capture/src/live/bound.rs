@@ -2,7 +2,7 @@
 
 use super::count::WrappingCount;
 use super::options::KernelPart;
-use crate::sys::interface::Facts;
+use crate::xdp::link::LinkInfo;
 use weir_packet::source::LinkType;
 
 /// An interface that packet sockets are bound to.
@@ -33,15 +33,14 @@ impl BoundInterface {
     }
 
     /// Counts the frames that it dropped, by what the kernel says of all interfaces.
-    pub(super) fn count_drops(&self, known: &[Facts]) {
-        if let Some(facts) = known.iter().find(|facts| facts.index == self.index) {
-            self.dropped.update(facts.dropped);
+    pub(super) fn count_drops(&self, known: &[LinkInfo]) {
+        if let Some(now) = known.iter().find(|now| now.index == self.index) {
+            self.dropped.update(now.missed as u32);
         }
     }
 
     /// Whether it is switched on, by what the kernel says of all interfaces.
-    pub(super) fn is_up(&self, known: &[Facts]) -> bool {
-        let is_up = |f: &Facts| f.flags & libc::IFF_UP as u32 != 0;
-        known.iter().any(|facts| facts.index == self.index && is_up(facts))
+    pub(super) fn is_up(&self, known: &[LinkInfo]) -> bool {
+        known.iter().any(|now| now.index == self.index && now.up)
     }
 }

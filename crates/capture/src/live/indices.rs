@@ -14,12 +14,19 @@ pub(super) struct Indices {
     last: (u32, CapturePoint),
     /// When the kernel was last asked what interfaces there are, where it is.
     asked: Option<Stopwatch>,
+    /// What asks it, opened once: a run makes no sockets later.
+    kernel: Option<Kernel>,
 }
+
+#[cfg(target_os = "linux")]
+type Kernel = crate::xdp::link::Interfaces;
+#[cfg(not(target_os = "linux"))]
+type Kernel = std::convert::Infallible;
 
 impl Indices {
     /// Of a table of names; of all interfaces, those to come included.
     pub(super) fn of_all(names: &InterfaceNames) -> Indices {
-        let mut indices = Indices::of(names, []);
+        let mut indices = Indices { kernel: kernel(), ..Indices::of(names, []) };
         indices.ask();
         indices
     }
@@ -30,7 +37,8 @@ impl Indices {
         those: impl IntoIterator<Item = (u32, String)>,
     ) -> Indices {
         let known = those.into_iter().map(|(index, name)| (index, (name, None))).collect();
-        Indices { names: names.clone(), known, last: (0, CapturePoint::UNKNOWN), asked: None }
+        let last = (0, CapturePoint::UNKNOWN);
+        Indices { names: names.clone(), known, last, asked: None, kernel: None }
     }
 
     /// By which interface a frame came whose interface has this number. Only those that frames come
@@ -65,7 +73,7 @@ impl Indices {
     fn ask(&mut self) {
         self.asked = Some(Stopwatch::start());
         self.last = (0, CapturePoint::UNKNOWN);
-        let now = all();
+        let now = self.kernel.as_ref().map(all).unwrap_or_default();
         if self.known.len() + now.len() > INDICES_MAX {
             self.known.clear();
         }
@@ -83,14 +91,25 @@ impl Indices {
     }
 }
 
-/// What interfaces there are.
+/// What says which interfaces there are, if something does.
 #[cfg(target_os = "linux")]
-fn all() -> Vec<(u32, String)> {
-    let all = crate::sys::interface::list().unwrap_or_default();
-    all.into_iter().map(|facts| (facts.index, facts.name)).collect()
+fn kernel() -> Option<Kernel> {
+    Kernel::open().ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn all() -> Vec<(u32, String)> {
-    Vec::new()
+fn kernel() -> Option<Kernel> {
+    None
+}
+
+/// What interfaces there are.
+#[cfg(target_os = "linux")]
+fn all(kernel: &Kernel) -> Vec<(u32, String)> {
+    let all = kernel.all().unwrap_or_default();
+    all.into_iter().map(|interface| (interface.index, interface.name)).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn all(kernel: &Kernel) -> Vec<(u32, String)> {
+    match *kernel {}
 }

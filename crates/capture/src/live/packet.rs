@@ -25,13 +25,13 @@ use super::error::error;
 use super::event::LinkState;
 use super::indices::Indices;
 use super::open;
-use super::options::{LiveOptions, Stamps};
+use super::options::{ANY, LiveOptions, Stamps};
 use super::ring::{Part, SocketRing};
 use super::watch::Watch;
 use crate::limits::{OVERFLOW_WAIT_NS, REACHED_BEHIND_NS, RING_PAUSE_NS};
-use crate::sys;
 use crate::sys::bpf::wait_for_programs;
 use crate::sys::packet::Poll;
+use crate::xdp::link::{Interfaces, LinkInfo};
 use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
 /// Captures from interfaces of the network namespace of the calling thread, by their names;
@@ -54,9 +54,12 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
             Indices::of(&options.interfaces, indices.zip(names.iter().cloned()))
         }
     };
+    // Opened now: once the run has begun, it makes no sockets.
+    let known = Interfaces::open().map_err(|e| error(ANY, e))?;
     let waits = options.stamps != Stamps::AdapterUnsynced;
     let (oldest, next_head) = (0, i64::MAX);
-    let device = PacketSockets { interfaces, rings, poll, indices, oldest, next_head, waits };
+    let device =
+        PacketSockets { interfaces, known, rings, poll, indices, oldest, next_head, waits };
     let links = Links::new(names.iter().cloned(), options.events).watched(watch);
     let driving = Driving { stamps: options.stamps, stop: options.stop, ..Driving::default() };
     Ok(Box::new(Driver::new(device, links, driving)))
@@ -65,6 +68,8 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
 /// The rings of some interfaces.
 struct PacketSockets {
     interfaces: Vec<BoundInterface>,
+    /// Asks how they are.
+    known: Interfaces,
     rings: Vec<SocketRing>,
     /// Waits for the rings, by the same numbers.
     poll: Poll,
@@ -116,7 +121,7 @@ impl LiveDevice for PacketSockets {
     }
 
     fn watch(&mut self, links: &mut Links) {
-        let Ok(known) = sys::interface::list() else { return };
+        let Ok(known) = self.known.all() else { return };
         self.count(&known);
         for (number, interface) in self.interfaces.iter().enumerate() {
             if links.state(number) == LinkState::Down && interface.is_up(&known) {
@@ -126,7 +131,7 @@ impl LiveDevice for PacketSockets {
     }
 
     fn count_drops(&self) {
-        self.count(&sys::interface::list().unwrap_or_default());
+        self.count(&self.known.all().unwrap_or_default());
     }
 
     fn lost(&self) -> Lost {
@@ -226,7 +231,7 @@ impl PacketSockets {
         }
     }
 
-    fn count(&self, known: &[sys::interface::Facts]) {
+    fn count(&self, known: &[LinkInfo]) {
         self.interfaces.iter().for_each(|interface| interface.count_drops(known));
     }
 }

@@ -45,7 +45,8 @@ impl InterfaceSender {
     /// Takes it into use again if it is back, perhaps as another one of the same name.
     pub(super) fn come_back(&mut self) -> bool {
         self.is_back()
-            && link::index(&self.name).is_ok_and(|index| bind_to(&self.socket, index).is_ok())
+            && link::index_by(&self.socket, &self.name)
+                .is_ok_and(|index| bind_to(&self.socket, index).is_ok())
     }
 
     pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Attempt {

@@ -8,7 +8,7 @@ use crate::sys::send::Pieces;
 use crate::sys::tun::{self, Kind};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use weir_packet::egress::Refusal;
 
 /// A device that frames are written to.
@@ -16,6 +16,8 @@ pub(super) struct TunTapSender {
     name: String,
     kind: Kind,
     file: File,
+    /// A socket to ask by how it is.
+    control: OwnedFd,
 }
 
 impl TunTapSender {
@@ -28,8 +30,8 @@ impl TunTapSender {
         };
         let file = tun::open(name, kind).map_err(refused)?;
         let control = link::control().map_err(refused)?;
-        link::set_up(control, name).map_err(refused)?;
-        Ok(TunTapSender { name: name.to_owned(), kind, file })
+        link::set_up(&control, name).map_err(refused)?;
+        Ok(TunTapSender { name: name.to_owned(), kind, file, control })
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
@@ -39,8 +41,7 @@ impl TunTapSender {
     /// Takes it into use again if it is up. Where it was removed and made anew, it is opened
     /// again.
     pub(super) fn come_back(&mut self) -> bool {
-        let up = |name| link::control().and_then(|control| link::state(control, name));
-        if !up(&self.name).is_ok_and(|state| state.up) {
+        if !link::state(&self.control, &self.name).is_ok_and(|state| state.up) {
             return false;
         }
         match tun::open(&self.name, self.kind) {

@@ -32,6 +32,8 @@ pub(super) struct XdpSender {
     outlet: String,
     name: String,
     control: OwnedFd,
+    /// Asks for the interface of its name.
+    known: Interfaces,
     /// Bytes of a frame without a tag, at most.
     len_max: usize,
     index: u32,
@@ -67,7 +69,8 @@ impl XdpSender {
         report: &mut dyn FnMut(String),
     ) -> io::Result<(XdpSender, Carries)> {
         let refused = |e| SendError::refused(outlet, e, Remedy::None);
-        let Some(interface) = look_up(name).map_err(refused)? else {
+        let known = Interfaces::open().map_err(refused)?;
+        let Some(interface) = known.by_name(name).map_err(refused)? else {
             return Err(SendError::no_interface(outlet));
         };
         let (index, open) = (interface.index, OpenSocket::new(outlet, &interface, XDP_BIND_TRIES)?);
@@ -79,8 +82,8 @@ impl XdpSender {
         let control = link::control().map_err(refused)?;
         let (outlet, name) = (outlet.to_owned(), name.to_owned());
         let len_max = open.len_max(interface.mtu);
-        let xdp =
-            XdpSender { outlet, name, control, len_max, index, open: Some(open), dead: false };
+        let open = Some(open);
+        let xdp = XdpSender { outlet, name, control, known, len_max, index, open, dead: false };
         Ok((xdp, Carries::Ethernet))
     }
 
@@ -96,7 +99,7 @@ impl XdpSender {
 
     /// Takes it into use again if it is back, perhaps as another one of the same name.
     pub(super) fn come_back(&mut self) -> bool {
-        let Ok(Some(interface)) = look_up(&self.name) else { return false };
+        let Ok(Some(interface)) = self.known.by_name(&self.name) else { return false };
         if !self.is_back() {
             return false;
         }
@@ -214,10 +217,6 @@ impl OpenSocket {
     }
 }
 
-fn look_up(name: &str) -> io::Result<Option<LinkInfo>> {
-    Interfaces::open()?.by_name(name)
-}
-
 /// Binds a socket to the first queue of an interface that has none yet, which is tried so often.
 fn bind(socket: &XdpSocket, index: u32, tries: u32) -> io::Result<u32> {
     for tried in 0..tries {
@@ -285,7 +284,8 @@ mod tests {
                 back.send(()).expect("waits");
             });
             ip("link set v0 up");
-            assert_eq!(look_up("v0").expect("the kernel tells").map(|on| on.index), Some(index));
+            let now = xdp.known.by_name("v0").expect("the kernel tells");
+            assert_eq!(now.map(|on| on.index), Some(index));
             // Its carrier comes a moment after it is up.
             for _ in 0..100 {
                 if xdp.come_back() {

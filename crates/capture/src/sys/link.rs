@@ -28,6 +28,13 @@ pub(crate) fn index(name: &str) -> io::Result<u32> {
     }
 }
 
+/// The same, asked by any socket: no further one is made for it.
+pub(crate) fn index_by(socket: impl AsFd, name: &str) -> io::Result<u32> {
+    let request = ask(socket, libc::SIOCGIFINDEX, request(name)?)?;
+    // SAFETY: SIOCGIFINDEX writes the number.
+    Ok(unsafe { request.ifr_ifru.ifru_ifindex }.unsigned_abs())
+}
+
 /// A socket to ask by, of no use otherwise.
 pub(crate) fn control() -> io::Result<OwnedFd> {
     // SAFETY: plain numbers.
@@ -133,6 +140,8 @@ mod tests {
     fn loopback_is_known() {
         let socket = control().expect("a socket");
         assert_eq!(index("lo").expect("there"), 1);
+        assert_eq!(index_by(&socket, "lo").expect("there"), 1);
+        assert!(index_by(&socket, "no-such-thing").is_err());
         assert_eq!(hardware(&socket, "lo").expect("there"), libc::ARPHRD_LOOPBACK);
         state(&socket, "lo").expect("there");
     }

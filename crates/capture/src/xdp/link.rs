@@ -64,6 +64,7 @@ impl MissedFrames {
 }
 
 /// A way to ask about the interfaces of the network namespace it was made in.
+#[derive(Debug)]
 pub(crate) struct Interfaces(OwnedFd);
 
 const RTM_NEWLINK: u16 = 16;
@@ -84,8 +85,8 @@ const IFLA_XDP_ATTACHED: u16 = 2;
 const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 
-/// `rx_missed_errors` in `struct rtnl_link_stats64`.
-const MISSED: usize = 15;
+/// `rx_fifo_errors` and `rx_missed_errors` in `struct rtnl_link_stats64`.
+const MISSED: [usize; 2] = [14, 15];
 
 const IFF_UP: u32 = 1;
 const IFF_LOWER_UP: u32 = 1 << 16;
@@ -260,9 +261,9 @@ fn interface(body: &[u8]) -> LinkInfo {
             IFLA_MTU => to.mtu = u32_at(value, 0).unwrap_or(0),
             IFLA_NUM_RX_QUEUES => to.rx_queues_max = u32_at(value, 0).unwrap_or(0),
             IFLA_STATS64 => {
-                let missed = value.get(MISSED * 8..MISSED * 8 + 8);
-                let missed = missed.and_then(|b| b.try_into().ok());
-                to.missed = missed.map_or(0, u64::from_ne_bytes);
+                let counter = |at: usize| value.get(at * 8..)?.first_chunk::<8>().copied();
+                let missed = MISSED.map(|at| counter(at).map_or(0, u64::from_ne_bytes));
+                to.missed = missed[0].wrapping_add(missed[1]);
             }
             IFLA_CARRIER_DOWN_COUNT => to.downs = u32_at(value, 0).unwrap_or(0),
             IFLA_XDP => to.program = program(value),
