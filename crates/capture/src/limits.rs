@@ -296,10 +296,6 @@ pub const XDP_BIND_TRIES: u32 = 250;
 /// ...and how many milliseconds apart.
 pub const XDP_BIND_EVERY_MS: u32 = 20;
 
-/// Files of a cut capture that a run knows as its own, the latest ones: nothing else may write over
-/// them while it goes on.
-pub const ROTATED_FILES_KNOWN: usize = 16_384;
-
 /// Bytes of the ring of a capture by tcx: at least room for some of the longest packets, at most
 /// what offsets within it, which stands in memory twice, can say.
 pub const TCX_RING_MIN: usize = 1 << 20;

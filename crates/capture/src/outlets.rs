@@ -13,7 +13,7 @@ pub use error::OutletError;
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
 use crate::send::place::{Place, PlaceError};
 use crate::send::{DEVICES, OpenTransmit, Wire};
-use crate::write::{Files, Missing, Rotation};
+use crate::write::{Files, Folder, Missing, Rotation};
 use captured::{captured_interface, check_place, check_wire};
 use std::io;
 use std::path::PathBuf;
@@ -42,6 +42,8 @@ pub struct Outlets {
     dpdk: OpenTransmit,
     /// Whether the kernel gives packets to the host by itself.
     kernel_gives: bool,
+    /// Whether outlets were opened once: from then on no further wires are.
+    begun: bool,
 }
 
 /// The files among the outlets.
@@ -72,7 +74,9 @@ enum RotationEnd {
 /// A wire among the outlets.
 struct WireOutlet {
     wire: Wire,
-    /// The number of its interface, where frames are captured on it, too.
+    /// Its interface, as captures call it, where frames are captured on it, too, ...
+    captured: Option<String>,
+    /// ... and the number of that name.
     came_by: Option<u16>,
 }
 
@@ -102,6 +106,7 @@ impl Outlets {
             report,
             dpdk: Box::new(|_| Err(OutletError::NoDpdk.into())),
             kernel_gives: false,
+            begun: false,
         }
     }
 
@@ -148,6 +153,12 @@ impl Outlets {
     pub fn outlive(&mut self) {
         self.files.on_failure = OnFailure::GoOn(None);
         self.files.all.outlive();
+    }
+
+    /// Lets outlets that come once these are open be new files in these folders; else they are
+    /// refused, as further wires are.
+    pub fn create_in(&mut self, folders: Vec<Folder>) {
+        self.files.all.create_in(folders);
     }
 
     /// Reports what went wrong with files.
@@ -228,13 +239,17 @@ impl Outlets {
             if place == Place::File || self.wires.iter().any(|open| open.wire.name == name) {
                 continue;
             }
+            if self.begun {
+                return Err(OutletError::NotAllowed { name: name.to_owned() }.into());
+            }
             if place == Place::Host && !self.kernel_gives {
                 return Err(OutletError::HostWithoutKernel { name: name.to_owned() }.into());
             }
             check_place(&self.captured, name, &place)?;
             let wire = Wire::open(name, &place, wait_ns, &mut *self.report, &mut self.dpdk)?;
             check_wire(&self.captured, &wire)?;
-            self.wires.push(WireOutlet { wire, came_by: None });
+            let captured = captured_interface(&self.captured, name).map(|on| on.name.clone());
+            self.wires.push(WireOutlet { wire, captured, came_by: None });
             self.files.all.leave(name);
         }
         Ok(())
@@ -250,22 +265,20 @@ fn name<'a>(outlet: &'a Outlet, pass: Option<&'a str>) -> Option<&'a str> {
 }
 
 impl Egress for Outlets {
+    /// Wires stay open though no outlet names them any more: a later program may.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         self.prepare(outlets)?;
+        self.begun = true;
         self.settle();
         self.refused = vec![Refused::default(); outlets.len()];
         let pass = self.pass.as_deref();
-        let is_named =
-            |open: &WireOutlet| outlets.iter().any(|o| name(o, pass) == Some(&open.wire.name));
-        self.wires.retain(is_named);
         let place = |outlet| {
             let name = name(outlet, pass)?;
             self.wires.iter().position(|open| open.wire.name == name)
         };
         self.wire_of = outlets.iter().map(place).collect();
-        for WireOutlet { wire, came_by } in &mut self.wires {
-            let on = captured_interface(&self.captured, &wire.name);
-            *came_by = on.and_then(|on| self.names.number(&on.name));
+        for WireOutlet { captured, came_by, .. } in &mut self.wires {
+            *came_by = captured.as_ref().and_then(|on| self.names.number(on));
         }
         let mut all = outlets.iter().zip(&self.wire_of);
         self.files.any = all.any(|(outlet, wire)| wire.is_none() && name(outlet, pass).is_some());

@@ -3,9 +3,11 @@
 //! A name that ends in `.pcapng` is a pcapng file, which takes frames of any link types, an
 //! interface for each; any other is a pcap file, all of whose frames have the link type of its
 //! first. Both keep nanoseconds. `-` is standard output, as pcap. An existing file is overwritten,
-//! unless it is a capture being read.
+//! unless it is a capture being read. An outlet that comes when packets are being sent already is a
+//! new file in a folder that was given for that.
 
 mod error;
+mod folder;
 mod format;
 mod id;
 mod made;
@@ -15,12 +17,14 @@ mod stoppable;
 mod untouched;
 
 pub use error::WriteError;
+pub use folder::Folder;
 pub use format::to_pcapng;
 pub use made::Made;
 pub use rotate::Rotation;
 pub use stoppable::StoppableWriter;
 pub use untouched::Untouched;
 
+use folder::NewFiles;
 pub(crate) use format::Format;
 use id::FileId;
 pub(crate) use output::Missing;
@@ -56,6 +60,8 @@ pub struct Files {
     made: Made,
     /// Whether outlets were opened once: packets come.
     begun: bool,
+    /// Where outlets may be files that come from then on.
+    later: NewFiles,
     /// Whether the others go on where one can't be written, ...
     outlives: bool,
     /// ... and what went wrong since that was last asked for.
@@ -80,6 +86,7 @@ impl Files {
             rotation: None,
             made: Made::default(),
             begun: false,
+            later: NewFiles::default(),
             outlives: false,
             errors: Vec::new(),
             names: InterfaceNames::default(),
@@ -96,6 +103,11 @@ impl Files {
     /// of the sources that they come from.
     pub fn name_interfaces(&mut self, names: &InterfaceNames) {
         self.names = names.clone();
+    }
+
+    /// Lets outlets that come once packets are sent be new files in these folders.
+    pub(crate) fn create_in(&mut self, folders: Vec<Folder>) {
+        self.later = NewFiles(folders);
     }
 
     /// Lets the other files go on where one can't be written any more: that is no error then, but
@@ -123,7 +135,9 @@ impl Files {
 
     /// Folders in which further files are made once those of the outlets are open.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        self.outputs.iter().filter_map(|output| Some(output.rotated.as_ref()?.folder())).collect()
+        let rotated = self.outputs.iter().filter_map(|output| output.rotated.as_ref());
+        let later = self.later.0.iter().map(|folder| folder.path().to_owned());
+        rotated.map(RotatedFiles::folder).chain(later).collect()
     }
 
     /// What an outlet did not take since outlets were opened.
@@ -140,13 +154,6 @@ impl Files {
     /// Whether frames are written out as soon as they come, instead of when some have gathered.
     pub fn prompt(&mut self, prompt: bool) {
         self.prompt = prompt;
-    }
-
-    /// The name of the cut capture that has, or had, this file among its own, but for the one that
-    /// is being written.
-    fn wrote(&self, id: FileId) -> Option<&str> {
-        let mut others = self.outputs.iter().filter(|output| output.id != Some(id));
-        others.find_map(|output| output.rotated.as_ref()?.wrote(id))
     }
 
     /// A file can't be written any more.
@@ -175,7 +182,7 @@ impl Files {
             return Err(WriteError::NoFolder { name: name.to_owned(), folder }.into());
         }
         let format = Format::of(name);
-        if name == "-" {
+        if name == "-" && !self.begun {
             opening.note_stdout()?;
             let target = Target::Open(StoppableWriter::stdout(&self.stops)?);
             let id = Some(FileId::STDOUT);
@@ -189,31 +196,32 @@ impl Files {
         let name = &rotated.name();
         if rotated.waits() {
             let file = OutputFile { name, id: None, target: Target::None };
-            return Ok(Output::new(outlet, file, format, Some(rotated.begun(None))));
+            return Ok(Output::new(outlet, file, format, Some(rotated.begun())));
         }
         let (file, id) = self.open_file(name, opening)?;
         let target = Target::Untouched(Untouched::new(file));
         let file = OutputFile { name, id, target };
-        Ok(Output::new(outlet, file, format, Some(rotated.begun(id))))
+        Ok(Output::new(outlet, file, format, Some(rotated.begun())))
     }
 
     /// Opens a file, which stays as it is, and finds out which it is; `None` of what several
-    /// outlets may write to.
+    /// outlets may write to. While packets come, it is a new one.
     fn open_file(
         &self,
         name: &str,
         opening: &mut Opening<'_>,
     ) -> io::Result<(File, Option<FileId>)> {
         let named = WriteError::of(name);
-        // While packets come, a pipe that has no reader is not waited for.
-        let file = opening.made.open(Path::new(name), !self.begun).map_err(&named)?;
+        let file = match self.begun {
+            false => opening.made.open(Path::new(name)).map_err(&named)?,
+            true => {
+                let (path, file) = self.later.create(name)?;
+                opening.made.note(path, &file);
+                file
+            }
+        };
         let meta = file.metadata().map_err(&named)?;
         let Some(id) = FileId::of(&meta) else { return Ok((file, None)) };
-        // An empty one is nothing to lose, and may have the number of one that is gone.
-        if let Some(whole) = self.wrote(id).filter(|_| meta.len() > 0) {
-            let (name, by) = (name.to_owned(), whole.to_owned());
-            return Err(WriteError::Written { name, by }.into());
-        }
         opening.note(name, id)?;
         Ok((file, Some(id)))
     }
@@ -470,13 +478,13 @@ mod tests {
         assert_eq!(each, 100);
     }
 
-    /// The file that a cut capture has come to is the run's as the first was, and so are those that
-    /// programs open later.
+    /// Programs that come later write over no file of a cut capture, and it over none of theirs.
     #[test]
     fn further_files_are_written_by_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name).to_str().expect("plain").to_owned();
         let mut out = Files::new(&[], Some(&path("x.pcap")));
+        out.create_in(vec![Folder::open(folder.path()).expect("opens")]);
         out.rotate(Some(Rotation { bytes: Some(3059), ..Rotation::default() }));
         out.open(&[Outlet::Pass]).expect("opens");
         let send = |out: &mut Files, n: u64| {
@@ -484,18 +492,40 @@ mod tests {
         };
         send(&mut out, 50).expect("takes frames");
         let both = |name: &str| [Outlet::Pass, Outlet::Named(path(name))];
-        let error = out.open(&both("x.pcap1")).expect_err("it is written").to_string();
-        assert_eq!(error, format!("{0} is the same file as {0}", path("x.pcap1")));
-        // The first is not written any more, and stays; what comes next may not go over what others
-        // write.
-        let before = std::fs::read(path("x.pcap")).expect("is there");
-        let error = out.open(&both("x.pcap")).expect_err("it is a part").to_string();
-        let reason = "is a file that this run wrote for";
-        assert_eq!(error, format!("{0} {reason} {0}, and would be overwritten", path("x.pcap")));
-        assert_eq!(std::fs::read(path("x.pcap")).expect("is there"), before);
+        let before = ["x.pcap", "x.pcap1"].map(|name| std::fs::read(path(name)).expect("there"));
+        for name in ["x.pcap", "x.pcap1"] {
+            let error = out.open(&both(name)).expect_err("it is there").to_string();
+            assert!(error.contains("exists already"), "{error}");
+        }
+        let after = ["x.pcap", "x.pcap1"].map(|name| std::fs::read(path(name)).expect("there"));
+        assert_eq!(before, after);
         out.open(&both("x.pcap2")).expect("is free");
         let error = send(&mut out, 60).expect_err("it is another's").to_string();
         assert_eq!(error, format!("{} is read or written otherwise by this run", path("x.pcap2")));
+    }
+
+    /// Packets that come later get to no file, and to standard output neither, where no folder was
+    /// given; what a run made is its own from then on.
+    #[test]
+    fn outlets_that_come_later_are_new_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).to_str().expect("plain").to_owned();
+        let mut out = Files::new(&[], None);
+        out.open(&[]).expect("opens");
+        for name in ["-", &path("x.pcap"), "/dev/null", "/dev/full"] {
+            let error = out.open(&named(&[name])).expect_err("no folder").to_string();
+            assert!(error.contains("--allow-write FOLDER"), "{error}");
+        }
+        assert!(!Path::new(&path("x.pcap")).exists());
+        out.create_in(vec![Folder::open(folder.path()).expect("opens")]);
+        for outlets in [&["a.pcap"][..], &["b.pcap"], &["b.pcap", "a.pcap"]] {
+            let outlets: Vec<Outlet> = outlets.iter().map(|n| Outlet::Named(path(n))).collect();
+            out.open(&outlets).expect("is new, or its own");
+        }
+        // One that is refused leaves no other.
+        let both = ["c.pcap", "a.pcap/x"].map(|name| Outlet::Named(path(name)));
+        out.open(&both).expect_err("is not in the folder");
+        assert!(!Path::new(&path("c.pcap")).exists());
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl RunningProgram {
     }
 
     /// The outputs that it has beside others.
-    pub(crate) fn outputs(&self) -> Vec<Output> {
+    pub fn outputs(&self) -> Vec<Output> {
         let alone = vec![self.named()];
         side_by_side(alone).map_or_else(|_| Vec::new(), |program| Output::of(&program))
     }

@@ -30,7 +30,8 @@ pub struct NewSink {
 }
 
 /// Makes a program's own sink for its outputs, if programs have sinks of their own; or says why it
-/// can't be made.
+/// can't be made. It is called for the programs that the run begins with, in their order, and then
+/// for those that come later.
 pub type MakeSink = Box<dyn FnMut(&[Output]) -> Result<Option<NewSink>, String> + Send>;
 
 /// Says whether a program with these outputs may run; if not, why.
@@ -44,8 +45,6 @@ pub struct Rules {
     pub make_sink: MakeSink,
     /// The alerts that are not reported.
     pub suppressions: Suppressions,
-    /// Adds what would help to the reason for which the run refused a change.
-    pub advise: Box<dyn Fn(String) -> String + Send>,
     /// Values for the params that programs leave open.
     pub site: SiteParams,
 }
@@ -266,7 +265,7 @@ impl Registry {
             Ok(Ok(kept)) => Ok(Done { kept, continued }),
             Ok(Err(e)) => {
                 self.pending.take_back();
-                Err((self.rules.advise)(e.to_string()))
+                Err(e.to_string())
             }
             Err(_) => Err("the run has ended".to_owned()),
         }

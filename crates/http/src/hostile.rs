@@ -50,7 +50,6 @@ fn pages() -> Pages {
         allows: Box::new(|_, _| Err("no program may run here".to_owned())),
         make_sink: Box::new(|_| Ok(None)),
         suppressions: Suppressions::new(Default::default(), Vec::new()),
-        advise: Box::new(|reason| reason),
         site: SiteParams::default(),
     };
     let changes = ChangeBy::Continuing(Arc::default());

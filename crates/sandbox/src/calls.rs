@@ -134,10 +134,12 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
 
 /// What is out of reach, in short.
 fn summary(needs: &Needs) -> &'static str {
-    match (needs.wires, &needs.connects) {
-        (true, _) => "no programs of the system (seccomp)",
-        (false, Connects::Nowhere) => "no programs, no sockets that see packets (seccomp)",
-        (false, _) => "no programs, no sockets but TCP and UDP (seccomp)",
+    match &needs.connects {
+        Connects::Nowhere if needs.names || needs.links => {
+            "no programs, no sockets but UDP (seccomp)"
+        }
+        Connects::Nowhere => "no programs, no sockets (seccomp)",
+        _ => "no programs, no sockets but TCP and UDP (seccomp)",
     }
 }
 
@@ -216,22 +218,25 @@ const SHM_EXEC: u64 = 0o100_000;
 /// `BPF_MAP_LOOKUP_ELEM` of `linux/bpf.h`.
 const BPF_MAP_LOOKUP_ELEM: u64 = 1;
 
-/// Sockets may be made to ask the kernel about interfaces and, for names in filters, to ask for
-/// addresses: datagrams of IP, and netlink's for routes and links. Where programs are to come, or
-/// interfaces to come back, to send packets too; where others are connected to, TCP.
+/// Which sockets are refused: all, but for datagrams of IP and netlink's for routes and links where
+/// names are looked up or a library asks about interfaces; TCP where others are connected to; and
+/// AF_XDP where interfaces may come back.
 fn sockets(needs: &Needs) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let ip = [libc::AF_INET as u64, libc::AF_INET6 as u64];
     let netlink = libc::AF_NETLINK as u64;
-    let packets = needs.wires.then_some(libc::AF_PACKET as u64);
+    let asks = needs.names || needs.links;
+    let asked = asks.then(|| ip.into_iter().chain([netlink])).into_iter().flatten();
     let xdp = needs.xdp.then_some(libc::AF_XDP as u64);
-    let families = ip.into_iter().chain([netlink]).chain(packets).chain(xdp);
-    let other: Vec<_> = families.map(|family| (0, Op::Ne, family)).collect();
+    let other: Vec<_> = asked.chain(xdp).map(|family| (0, Op::Ne, family)).collect();
+    if other.is_empty() {
+        // No conditions: whatever it is.
+        return Ok(Vec::new());
+    }
     let mut rules = vec![rule(other)?];
     rules.push(rule([(0, Op::Eq, netlink), (2, Op::Ne, libc::NETLINK_ROUTE as u64)])?);
-    let raw = (!needs.wires).then_some(libc::SOCK_RAW);
     let stream = (needs.connects == Connects::Nowhere).then_some(libc::SOCK_STREAM);
-    let kinds = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, SOCK_DCCP];
-    let kinds: Vec<_> = kinds.into_iter().chain(raw).chain(stream).collect();
+    let kinds = [libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET, SOCK_DCCP];
+    let kinds: Vec<_> = kinds.into_iter().chain(stream).collect();
     for family in ip {
         for &kind in &kinds {
             let kind = (1, Op::MaskedEq(SOCK_TYPE_MASK), kind as u64);

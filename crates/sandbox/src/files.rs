@@ -105,12 +105,24 @@ fn allow(
     rules.add_rule(PathBeneath::new(fd, access))
 }
 
-/// Which files those are, in short.
+/// How many paths that are read a line names before it only counts them.
+const READ_SHOWN: usize = 3;
+
+/// Which files those are: captures in short, and each folder in which something may change, by the
+/// path that leads there without symbolic links.
 fn summary(needs: &Needs) -> String {
-    let read = needs.read.iter().map(|path| format!("reads {}", path.display()));
+    let shown = if needs.read.len() > READ_SHOWN + 1 { READ_SHOWN } else { needs.read.len() };
+    let read = needs.read[..shown].iter().map(|path| format!("reads {}", path.display()));
+    let more =
+        (needs.read.len() > shown).then(|| format!("reads {} more", needs.read.len() - shown));
     let names = needs.names.then(|| "looks up names".to_owned());
-    let write = needs.write.iter().map(|path| format!("writes in {}", path.display()));
-    let devices = needs.devices.iter().map(|path| format!("opens {}", path.display()));
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let each = |does: &'static str, paths: &[PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| format!("{does} {}", real(path).display())).collect()
+    };
+    let write = each("writes in", &needs.write);
+    let remove = each("removes its socket from", &needs.remove);
+    let devices = each("opens", &needs.devices);
     let connects = match &needs.connects {
         Connects::Nowhere => Vec::new(),
         Connects::Ports(ports) => {
@@ -119,10 +131,10 @@ fn summary(needs: &Needs) -> String {
         }
         Connects::Anywhere => vec!["connects to others".to_owned()],
     };
-    let all: Vec<String> = read.chain(write).chain(devices).chain(names).chain(connects).collect();
-    match all.len() {
-        0 => "no further files".to_owned(),
-        1..=4 => all.join(", "),
-        n => format!("{} and {} more", all[..3].join(", "), n - 3),
+    let changes = write.into_iter().chain(remove).chain(devices);
+    let all: Vec<String> = read.chain(more).chain(changes).chain(names).chain(connects).collect();
+    match all.is_empty() {
+        true => "no further files".to_owned(),
+        false => all.join(", "),
     }
 }

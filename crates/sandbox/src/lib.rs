@@ -153,6 +153,27 @@ mod tests {
         println!("{told}");
     }
 
+    /// The same for a run that needs nothing more: it makes no sockets at all.
+    #[test]
+    #[expect(clippy::print_stdout, reason = "the test that runs it reads this")]
+    #[ignore = "gives up the permissions of its process; another test runs it where that is meant"]
+    fn probe_of_a_plain_run() {
+        if !fs::exists("laid out").is_ok_and(|there| there) {
+            return;
+        }
+        let told = confine(&Needs::default(), None).to_string();
+        if !told.contains("any system calls") {
+            let ip = [AddressFamily::Inet, AddressFamily::Inet6];
+            for family in ip.into_iter().chain([AddressFamily::Netlink, AddressFamily::Unix]) {
+                let made = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+                denied(made.map_err(io::Error::from));
+            }
+            denied(UdpSocket::bind("127.0.0.1:0"));
+            UnixStream::pair().expect("signals come so");
+        }
+        println!("{told}");
+    }
+
     /// The same for a process that connects to others: to one port, and no other.
     #[test]
     #[expect(clippy::print_stdout, reason = "the test that runs it reads this")]
@@ -211,13 +232,20 @@ mod tests {
         denied(unshare(CloneFlags::CLONE_NEWUSER).map_err(io::Error::from));
         denied(fs::set_permissions("out", fs::metadata("out").expect("there").permissions()));
         UdpSocket::bind("127.0.0.1:0").expect("resolvers do");
+        let names = (AddressFamily::Netlink, SockType::Raw);
+        socket(names.0, names.1, SockFlag::SOCK_CLOEXEC, None).expect("resolvers do");
         UnixStream::pair().expect("signals come so");
     }
 
     #[test]
     fn what_is_given_up_is_gone() {
         let said = probed("tests::probe");
-        assert!(said.contains("reads in, reads not there, reads /dev/fd/0 and 2 more ("), "{said}");
+        assert!(said.contains("reads in, reads not there, reads /dev/fd/0, writes in "), "{said}");
+        let said = probed("tests::probe_of_a_plain_run");
+        assert!(
+            said.contains("; no programs, no sockets (") || said.contains("any system"),
+            "{said}"
+        );
         let said = probed("tests::probe_that_connects");
         assert!(said.contains("of others"), "{said}");
     }

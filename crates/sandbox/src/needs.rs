@@ -21,8 +21,8 @@ pub struct Needs {
     pub maps: bool,
     /// Folders from which files are removed.
     pub remove: Vec<PathBuf>,
-    /// Whether interfaces and tunnels are opened, to send packets by.
-    pub wires: bool,
+    /// Whether a library asks the kernel about interfaces, by sockets that it makes for that.
+    pub links: bool,
     /// Whether sockets of AF_XDP are opened, to send packets by.
     pub xdp: bool,
     /// What is connected to by TCP.
@@ -51,7 +51,7 @@ impl Default for Needs {
             capabilities: CapabilitySet::empty(),
             maps: false,
             remove: Vec::new(),
-            wires: false,
+            links: false,
             xdp: false,
             connects: Connects::Nowhere,
         }
@@ -61,9 +61,6 @@ impl Default for Needs {
 /// Where systems keep the certificates of authorities, and the settings of OpenSSL.
 const CERTIFICATES: [&str; 4] =
     ["/etc/pki", "/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"];
-
-/// The device that makes TUN and TAP devices.
-const DEVICES: &str = "/dev/net/tun";
 
 impl Needs {
     /// Servers that are looked up by name and reached by TCP and TLS, with certificates of the
@@ -111,18 +108,6 @@ impl Needs {
         self.capabilities |= CapabilitySet::NET_RAW | CapabilitySet::IPC_LOCK;
     }
 
-    /// Programs that are added later. If that is by a socket, it is removed from its folder in the
-    /// end. They write files in these folders, and send packets anywhere.
-    pub fn programs(&mut self, socket: Option<PathBuf>, folders: Vec<PathBuf>) {
-        self.remove.extend(socket);
-        self.folders(folders);
-        self.write.extend(["/dev/full", "/dev/null"].map(PathBuf::from));
-        self.devices(vec![DEVICES.into()]);
-        self.xdp_sockets();
-        (self.names, self.wires) = (true, true);
-        self.capabilities |= CapabilitySet::NET_RAW;
-    }
-
     /// Connections to these ports of other hosts, by name or address.
     pub fn connections(&mut self, ports: impl Iterator<Item = u16>) {
         self.names = true;
@@ -133,6 +118,12 @@ impl Needs {
     /// A capture by DPDK.
     pub fn dpdk(&mut self) {
         self.read.push(COUNTERS.into());
+        self.links = true;
+    }
+
+    /// A capture by libpcap.
+    pub fn libpcap(&mut self) {
+        self.links = true;
     }
 
     /// A capture by AF_XDP, whose program counts.

@@ -7,6 +7,7 @@ mod deliver;
 mod doctor;
 mod explain;
 mod http;
+mod later;
 mod live;
 mod lookback;
 mod merge;
@@ -30,6 +31,7 @@ pub(crate) use deliver::DeliverArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use http::HttpArgs;
+pub(crate) use later::LaterArgs;
 pub(crate) use live::{Capture, LiveArgs, Stamp};
 pub(crate) use lookback::LookbackArgs;
 pub(crate) use merge::{MergeArgs, UntilWhen};
@@ -52,7 +54,8 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
-use weir_control::SOCKET;
+use weir_packet::egress::Outlet;
+use weir_plan::Program;
 use weir_sink::Format;
 use weir_sink::limits::QUEUE_BATCHES;
 
@@ -353,11 +356,8 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
 
-    /// Listen on this socket, by which `weir ctl` adds, replaces and removes programs while the run
-    /// goes on; the run needs no query at its start
-    #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = SOCKET)]
-    pub(crate) control: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
 
     #[command(flatten)]
     pub(crate) http: HttpArgs,
@@ -384,7 +384,20 @@ pub(crate) enum SlowSink {
 impl RunOptions {
     /// Whether programs may come and go.
     pub(crate) fn takes_programs(&self) -> bool {
-        self.control.is_some() || self.http.http.is_some()
+        self.later.control.is_some() || self.http.http.is_some()
+    }
+
+    /// Where packets of a program may go that the run begins with, and where those of programs may
+    /// that come later, but for new files.
+    pub(crate) fn outlets(&self, program: &Program) -> Vec<Outlet> {
+        let mut all = program.outlets();
+        let later = self.takes_programs().then(|| self.later.wires().chain([Outlet::Pass]));
+        for outlet in later.into_iter().flatten() {
+            if !all.contains(&outlet) {
+                all.push(outlet);
+            }
+        }
+        all
     }
 
     /// Whether a part of the query in the kernel decides which packets the host gets, for as long

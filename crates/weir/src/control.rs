@@ -9,7 +9,6 @@ use weir_capture::outlets::Outlets;
 use weir_control::{Captured, Counts, Deliveries, Report};
 use weir_deliver::DeliveryCounts;
 use weir_engine::rows::Output;
-use weir_packet::egress::Outlet;
 use weir_packet::source::Account;
 use weir_plan::{Program, SourceKind};
 use weir_sink::Names;
@@ -103,9 +102,8 @@ pub(crate) struct Limits {
     pub(crate) write: Option<String>,
     /// Whose names columns have.
     pub(crate) names: Names,
-    /// Whether rows go to standard output, so that packets can't.
-    pub(crate) shows_rows: bool,
-    /// Whether the run keeps the last packets (--ring).
+    /// Whether the run keeps the last packets (--ring), and has a folder for files of them
+    /// (--capture-dir).
     pub(crate) keeps_packets: bool,
     /// Whether each change reads the packets again.
     pub(crate) reads_again: bool,
@@ -124,8 +122,8 @@ impl Limits {
             ));
         }
         if !self.keeps_packets && program.captures().next().is_some() {
-            return Err("`capture` writes earlier packets, and this run keeps none: start it \
-                        with --ring 64m, say, and name the folder of the files with --capture-dir"
+            return Err("`capture` writes earlier packets to new files, and this run keeps none \
+                        for that: start it with --ring 64m, say, and --capture-dir FOLDER"
                 .to_owned());
         }
         metrics::check_exports(outputs)?;
@@ -136,21 +134,6 @@ impl Limits {
                 .to_owned());
         }
         Outlets::check(&outlets, self.write.as_deref()).map_err(|e| e.to_string())?;
-        if self.shows_rows && outlets.contains(&Outlet::Named("-".to_owned())) {
-            return Err("packets can't go to standard output: rows go there".to_owned());
-        }
         self.names.check(outputs).map_err(|clash| clash.to_string())
-    }
-}
-
-/// A reason for which a run refused a program, with what to do if the sandbox is the cause.
-pub(crate) fn advise(reason: String) -> String {
-    match reason.contains("Permission denied") {
-        true => format!(
-            "{reason}; the sandbox lets programs that are added later write only to the folder in \
-             which the run was started and to the folders of its -w and --out-dir; start the run \
-             with --no-sandbox to let them write anywhere"
-        ),
-        false => reason,
     }
 }

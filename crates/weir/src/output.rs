@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weir_capture::write::{Made, StoppableWriter, Untouched};
+use weir_capture::write::{Folder, Made, StoppableWriter, Untouched};
 use weir_control::Cleanup;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
@@ -197,6 +197,9 @@ impl Unwritten {
     }
 }
 
+/// The highest number in the names of files of one output.
+const NUMBERS_MAX: u32 = 10_000;
+
 /// Names that a run has written files of.
 pub(crate) type Taken = Arc<Mutex<Vec<String>>>;
 
@@ -209,16 +212,45 @@ pub(crate) fn files(
     taken: &Taken,
 ) -> anyhow::Result<Vec<Fresh>> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    each_file(folder, outputs, format, taken, |made, name| made.open(&folder.join(name)))
+}
+
+/// The same for programs that come later: files are new, and one that exists takes the next number,
+/// too.
+pub(crate) fn new_files(
+    folder: &Folder,
+    outputs: &[Output],
+    format: &Format,
+    taken: &Taken,
+) -> anyhow::Result<Vec<Fresh>> {
+    each_file(folder.path(), outputs, format, taken, |made, name| made.create_new(folder, name))
+}
+
+/// Opens a file for each output; an error says in which folder.
+fn each_file(
+    folder: &Path,
+    outputs: &[Output],
+    format: &Format,
+    taken: &Taken,
+    open: impl Fn(&mut Made, &str) -> io::Result<File>,
+) -> anyhow::Result<Vec<Fresh>> {
     let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
     let file = |(n, output): (usize, &Output)| {
-        let name = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
-        let numbers = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}")));
-        let name = numbers.into_iter().find(|name| !taken.contains(name)).unwrap_or(name);
-        let path = folder.join(format!("{name}.{}", format.ending));
+        let base = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
+        let numbers = (2..=NUMBERS_MAX).map(|n| format!("{base}-{n}"));
+        let names = std::iter::once(base.clone()).chain(numbers);
         let unwritten = Unwritten::default();
-        let file =
-            unwritten.made().open(&path, true).with_context(|| path.display().to_string())?;
-        Ok(Fresh { file, unwritten, name })
+        let mut last = Err(io::ErrorKind::AlreadyExists.into());
+        for name in names.filter(|name| !taken.contains(name)) {
+            last = open(&mut unwritten.made(), &format!("{name}.{}", format.ending));
+            match last {
+                Ok(file) => return Ok(Fresh { file, unwritten, name }),
+                Err(ref e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(_) => break,
+            }
+        }
+        let path = folder.join(format!("{base}.{}", format.ending));
+        Err(last.expect_err("no file was opened")).with_context(|| path.display().to_string())
     };
     outputs.iter().enumerate().map(file).collect()
 }

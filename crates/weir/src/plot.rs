@@ -57,7 +57,7 @@ impl PlotFile {
         let (Some(plot), Some(path)) = (plot(program, alone, options)?, &options.plot) else {
             return Ok(None);
         };
-        let file = made.open(path, true).with_context(|| format!("--plot {}", path.display()))?;
+        let file = made.open(path).with_context(|| format!("--plot {}", path.display()))?;
         let (plot, file) = (Arc::new(Mutex::new(plot)), Untouched::new(file));
         Ok(Some(PlotFile { plot, file, path: path.clone() }))
     }

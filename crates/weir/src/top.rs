@@ -40,7 +40,7 @@ fn asks_for_rows(options: &RunOptions) -> bool {
         || options.site.site.is_some()
         || !options.rows.suppress.is_empty()
         || options.rows.deliver.is_asked_for()
-        || options.control.is_some()
+        || options.later.control.is_some()
         || options.http.is_asked_for()
         || options.publish.publish.is_some()
         || options.write.to.is_some()

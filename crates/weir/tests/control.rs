@@ -25,7 +25,10 @@ struct Run {
 
 impl Run {
     fn start(args: &[&str]) -> Run {
-        let folder = tempfile::tempdir().expect("a folder");
+        Run::start_in(tempfile::tempdir().expect("a folder"), args)
+    }
+
+    fn start_in(folder: TempDir, args: &[&str]) -> Run {
         let socket = format!("--control={}", folder.path().join("weir.sock").display());
         let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
             .args(["run", &socket, "-r", "-", "-l"])
@@ -216,13 +219,21 @@ fn rows_that_list_counts_were_texts_in_json() {
     assert_eq!(status, Some(0), "{said}");
 }
 
+/// A folder with a query whose rows go to a disk that is full.
+fn full_disk(name: &str, query: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(format!("{name}.weir")), query).expect("writes");
+    std::fs::create_dir(folder.path().join("out")).expect("a folder");
+    let rows = folder.path().join(format!("out/{name}.csv"));
+    std::os::unix::fs::symlink("/dev/full", rows).expect("links");
+    folder
+}
+
 #[test]
 fn one_that_cannot_write_takes_nothing_from_the_others() {
-    let mut run = Run::start(&["--out-dir", "out", "-o", "csv"]);
-    std::fs::create_dir_all(run.path("out")).expect("a folder");
-    std::os::unix::fs::symlink("/dev/full", run.path("out/full.csv")).expect("links");
     let numbers = "packets | project number";
-    run.ctl(&["add", "-e", numbers, "--name", "full"]);
+    let mut run =
+        Run::start_in(full_disk("full", numbers), &["full.weir", "--out-dir", "out", "-o", "csv"]);
     run.ctl(&["add", "-e", numbers, "--name", "well"]);
     run.send(20);
     until("it fails", || run.list()[0].state != "runs");
@@ -250,7 +261,7 @@ fn one_that_cannot_write_takes_nothing_from_the_others() {
 
 #[test]
 fn what_cannot_be_done_is_refused_and_changes_nothing() {
-    let mut run = Run::start(&["-e", COUNT]);
+    let mut run = Run::start(&["-e", COUNT, "--allow-write", "."]);
     run.send(2);
     assert!(run.counts()["captured"].is_null(), "no packets are kept");
     assert!(run.counts()["kernel_hands_up"].is_null(), "the kernel runs no part");
@@ -273,8 +284,8 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     check(&["add", "--name", "x", "-e", &half], "/nosuch/x.pcap");
     assert!(!left.exists());
     let around = "packets | project ts, ip.src | capture 1s by ip.src";
-    let keeps_none = "`capture` writes earlier packets, and this run keeps none: start it with \
-                      --ring 64m";
+    let keeps_none = "`capture` writes earlier packets to new files, and this run keeps none for \
+                      that: start it with --ring 64m, say, and --capture-dir FOLDER";
     check(&["add", "--name", "x", "-e", around], keeps_none);
     check(&["replace", "e", "-e", around], keeps_none);
     let names = "packets | where ip.src in file(\"missing.txt\") | project number";
@@ -455,7 +466,7 @@ fn files_that_a_query_names_come_along() {
 
 #[test]
 fn packets_of_programs_that_come_and_go_are_written() {
-    let mut run = Run::start(&[]);
+    let mut run = Run::start(&["--allow-write", "."]);
     let to = |file: &str| format!("packets | forward \"{file}\"");
     run.ctl(&["add", "--name", "a", "-e", &to("a.pcap")]);
     run.send(4);
@@ -463,7 +474,7 @@ fn packets_of_programs_that_come_and_go_are_written() {
     run.send(3);
     // The same file twice has one writer only.
     let twice = run.refused(&["add", "--name", "c", "-e", &to("./b.pcap")]);
-    assert!(twice.contains("is the same file as b.pcap"), "{twice}");
+    assert!(twice.contains("./b.pcap exists already"), "{twice}");
     run.ctl(&["remove", "a"]);
     run.send(2);
     let lens = |folder: &Path| {
@@ -480,16 +491,15 @@ fn packets_of_programs_that_come_and_go_are_written() {
 
 #[test]
 fn a_file_that_is_full_takes_nothing_from_the_others() {
-    let mut run = Run::start(&["-U"]);
     let to = |file: &str| format!("packets | forward \"{file}\"");
-    run.ctl(&["add", "--name", "full", "-e", &to("/dev/full")]);
+    let mut run = Run::start(&["-U", "-e", &to("/dev/full"), "--allow-write", "."]);
     run.ctl(&["add", "--name", "well", "-e", &to("well.pcap")]);
     run.send(5);
     // Neither do they end with it, nor is anything counted twice.
     run.ctl(&["add", "--name", "none", "-e", "packets | where false | forward \"/dev/full\""]);
     run.ctl(&["remove", "none"]);
     run.send(4);
-    run.ctl(&["remove", "full"]);
+    run.ctl(&["remove", "e"]);
     let folder = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
     let (status, _, said) = run.end();
     assert_eq!(status, Some(1), "{said}");
@@ -503,7 +513,7 @@ fn a_file_that_is_full_takes_nothing_from_the_others() {
 /// A stage that brings along what a later one wants holds what it held all the same.
 #[test]
 fn a_replacement_may_want_more_of_the_same_packets() {
-    let mut run = Run::start(&["-e", "packets | each vlan.tag"]);
+    let mut run = Run::start(&["-e", "packets | each vlan.tag", "--allow-write", "."]);
     run.send(2);
     run.ctl(&["replace", "e", "-e", "packets | each vlan.tag | forward \"x.pcap\""]);
     run.ctl(&["add", "--name", "top", "-e", "packets | top 2 by len | project number"]);
@@ -520,15 +530,11 @@ fn a_replacement_may_want_more_of_the_same_packets() {
 
 #[test]
 fn a_failed_program_is_not_forgotten_and_may_be_mended() {
-    let mut run = Run::start(&["--out-dir", "out", "-o", "csv"]);
-    let full = run.path("out/f.csv");
-    std::fs::create_dir_all(run.path("out")).expect("a folder");
-    std::os::unix::fs::symlink("/dev/full", &full).expect("links");
     let numbers = "packets | project number";
-    run.ctl(&["add", "-e", numbers, "--name", "f"]);
+    let mut run =
+        Run::start_in(full_disk("f", numbers), &["f.weir", "--out-dir", "out", "-o", "csv"]);
     run.send(5);
     until("it fails", || run.list()[0].state != "runs");
-    std::fs::remove_file(&full).expect("there");
     run.ctl(&["replace", "f", "-e", numbers]);
     assert_eq!(run.list()[0].state, "runs");
     run.send(3);
@@ -543,16 +549,17 @@ fn a_failed_program_is_not_forgotten_and_may_be_mended() {
 }
 
 #[test]
-fn files_are_emptied_by_nobody_who_may_not_write_them() {
+fn files_of_rows_are_emptied_by_no_program_that_comes_later() {
     let mut run = Run::start(&["--out-dir", "out", "-w", "all.pcap"]);
     std::fs::create_dir_all(run.path("out")).expect("a folder");
     std::fs::write(run.path("out/x.jsonl"), "of yesterday").expect("writes");
+    std::os::unix::fs::symlink("../elsewhere", run.path("out/x-2.jsonl")).expect("links");
     let wrong = "packets | mirror \"/nosuch/y.pcap\" | project number";
     run.refused(&["add", "--name", "x", "-e", wrong]);
-    let read = |run: &Run| std::fs::read_to_string(run.path("out/x.jsonl")).expect("there");
-    assert_eq!(read(&run), "of yesterday");
     run.ctl(&["add", "--name", "x", "-e", COUNT]);
-    assert_eq!(read(&run), "");
+    let read = |name: &str| std::fs::read_to_string(run.path(name)).expect("there");
+    assert_eq!((read("out/x.jsonl"), read("out/x-3.jsonl")), ("of yesterday".into(), "".into()));
+    assert!(!run.path("elsewhere").exists());
     // The same capture again, which goes on.
     for n in [3, 4] {
         run.ctl(&["add", "--name", "p", "-e", "packets | pass"]);
@@ -566,6 +573,250 @@ fn files_are_emptied_by_nobody_who_may_not_write_them() {
     assert_eq!((capture.len() - 24) % 7, 0, "seven packets");
     assert!(capture.len() > 7 * 56, "{}", capture.len());
     assert!(said.contains("passed     7 packets"), "{said}");
+}
+
+/// Each file below a folder, and what it holds or where it leads.
+fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("there").flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().expect("has one"));
+        if kind.is_dir() {
+            all.extend(tree(&path));
+        }
+        let holds = match kind.is_file() {
+            true => std::fs::read(&path).expect("reads"),
+            false => format!("{kind:?} {:?}", std::fs::read_link(&path).ok()).into_bytes(),
+        };
+        all.push((path.display().to_string(), holds));
+    }
+    all.sort();
+    all
+}
+
+/// A folder with one for new files in it, and all that a client could want to lead the run by.
+fn baited() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name);
+    for name in ["given", "given/deep", "other", "out"] {
+        std::fs::create_dir(place(name)).expect("makes");
+    }
+    for name in ["precious", "other/precious", "given/old.pcap", "out/p.jsonl"] {
+        std::fs::write(place(name), "of yesterday").expect("writes");
+    }
+    let links = [
+        ("../precious", "given/link.pcap"),
+        ("../other/new.pcap", "given/dangling.pcap"),
+        ("../other", "given/way"),
+        ("/dev/null", "given/null.pcap"),
+        ("given", "alias"),
+    ];
+    for (to, at) in links {
+        std::os::unix::fs::symlink(to, place(at)).expect("links");
+    }
+    std::fs::hard_link(place("precious"), place("given/hard.pcap")).expect("links");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, place("given/pipe.pcap"), mode).expect("makes");
+    folder
+}
+
+/// A client wrote over any file below the folder that the run was started in, with bytes that the
+/// sender of a packet had chosen: names were taken as those of the first programs, and the tests
+/// only knew clients that mean well.
+#[test]
+fn a_client_makes_new_files_in_the_folders_that_were_given_and_changes_none() {
+    for sandbox in [&[][..], &["--no-sandbox"]] {
+        let args = ["-e", COUNT, "--allow-write", "given", "--out-dir", "out"];
+        let mut run = Run::start_in(baited(), &[&args[..], sandbox].concat());
+        run.send(1);
+        let files = |run: &Run| -> Vec<_> {
+            let own = |name: &str| name.contains("/out/e") || name.ends_with("weir.sock");
+            tree(run.folder.path()).into_iter().filter(|(name, _)| !own(name)).collect()
+        };
+        let before = files(&run);
+        let absolute = |name: &str| run.path(name).display().to_string();
+        let elsewhere = [
+            "precious".to_owned(),
+            "./x.pcap".to_owned(),
+            "x.pcap".to_owned(),
+            "other/precious.pcap".to_owned(),
+            "given/../x.pcap".to_owned(),
+            "given/../given/x.pcap".to_owned(),
+            "given/way/x.pcap".to_owned(),
+            "given/deep/x.pcap".to_owned(),
+            "given/./../other/x.pcap".to_owned(),
+            "out/x.pcap".to_owned(),
+            "out/p.jsonl".to_owned(),
+            absolute("x.pcap"),
+            absolute("other/x.pcap"),
+            "/dev/null".to_owned(),
+            "/dev/full".to_owned(),
+            "/proc/self/mem".to_owned(),
+            "/dev/fd/1".to_owned(),
+            "/tmp/weir-x.pcap".to_owned(),
+            "-".to_owned(),
+            format!("other/{}.pcap", "n".repeat(4096)),
+        ];
+        let ends = ["forward", "mirror", "broadcast to", "steer by flow to"];
+        let query = |name: &str, end: &str| match end.ends_with("to") {
+            true => format!("packets | {end} ({name:?}, \"given/{}.pcap\")", name.len()),
+            false => format!("packets | {end} {name:?}"),
+        };
+        for (name, end) in elsewhere.iter().zip(ends.iter().cycle()) {
+            let said = run.refused(&["add", "--name", "p", "-e", &query(name, end)]);
+            // A name without an ending or a slash is that of an interface.
+            let option = if name == "precious" { "--allow-send precious" } else { "--allow-write" };
+            assert!(said.contains(option), "{name}: {said}");
+        }
+        for name in ["old", "link", "dangling", "null", "hard", "pipe"] {
+            for folder in ["given", "alias", "./given", &absolute("given")] {
+                let to = format!("packets | mirror \"{folder}/{name}.pcap\" | project number");
+                let said = run.refused(&["add", "--name", "p", "-e", &to]);
+                let other = folder == "alias" && said.contains("make files only in");
+                assert!(other || said.contains("exists already"), "{folder}/{name}: {said}");
+            }
+        }
+        let long = format!("packets | forward \"given/{}.pcap\"", "n".repeat(4096));
+        let said = run.refused(&["add", "--name", "p", "-e", &long]);
+        assert!(said.contains("File name too long"), "{said}");
+        assert_eq!(before, files(&run));
+        run.ctl(&[
+            "add",
+            "--name",
+            "p",
+            "-e",
+            "packets | mirror \"given/new.pcap\" | project number",
+        ]);
+        run.send(2);
+        let folder = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
+        let (status, _, said) = run.end();
+        assert_eq!(status, Some(0), "{said}");
+        let now = tree(folder.path());
+        assert!(before.iter().all(|file| now.contains(file)), "{now:?}");
+        for new in ["given/new.pcap", "out/p-2.jsonl"] {
+            assert!(std::fs::metadata(folder.path().join(new)).is_ok_and(|m| m.len() > 0), "{new}");
+        }
+    }
+}
+
+/// The folder is another one by its name from one moment to the next.
+#[test]
+fn a_folder_that_is_swapped_gets_no_file() {
+    for sandbox in [&[][..], &["--no-sandbox"]] {
+        let folder = baited();
+        let place = |name: &str| folder.path().join(name);
+        let given = place("given").display().to_string();
+        let mut run = Run::start(&[&["--allow-write", &given][..], sandbox].concat());
+        run.send(1);
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::fs::rename(place("given"), place("away")).expect("moves");
+                    std::os::unix::fs::symlink("other", place("given")).expect("links");
+                    std::fs::remove_file(place("given")).expect("is a link");
+                    std::fs::rename(place("away"), place("given")).expect("moves");
+                }
+            });
+            for n in 0..30 {
+                let to = format!("packets | forward \"{given}/{n}.pcap\"");
+                run.ctl(&["add", "--name", &format!("p{n}"), "-e", &to]);
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let (status, _, said) = run.end();
+        assert_eq!(status, Some(0), "{said}");
+        assert_eq!(std::fs::read_dir(place("other")).expect("there").count(), 1, "{said}");
+        assert!(place("given/29.pcap").exists());
+    }
+}
+
+/// Interfaces, devices and other hosts get packets of programs that come later where the run was
+/// told so at its start, and opened them.
+#[test]
+fn a_client_sends_packets_where_the_run_was_told_to() {
+    let there = std::net::UdpSocket::bind("127.0.0.1:0").expect("binds");
+    there.set_read_timeout(Some(Duration::from_secs(60))).expect("sets");
+    let to = format!("udp://{}", there.local_addr().expect("bound"));
+    let mut run = Run::start(&["-e", COUNT, "--allow-send", &to]);
+    for other in [
+        "lo",
+        "xdp:lo",
+        "tap:weir0",
+        "tun:weir0",
+        "udp://127.0.0.1:9",
+        "udp://localhost:9",
+        "vxlan://127.0.0.1?vni=7",
+        "gre://127.0.0.1",
+        "erspan://127.0.0.1?session=7",
+        "dpdk:net_null0",
+        "host:",
+    ] {
+        let said =
+            run.refused(&["add", "--name", "p", "-e", &format!("packets | forward {other:?}")]);
+        assert!(said.contains(&format!("--allow-send {other}")), "{other}: {said}");
+    }
+    for name in ["one", "two"] {
+        run.ctl(&["add", "--name", name, "-e", &format!("packets | forward {to:?}")]);
+        run.send(1);
+        let mut frame = [0; 2000];
+        assert!(there.recv(&mut frame).expect("comes") > 20);
+        run.ctl(&["remove", name]);
+    }
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains(&format!("2 packets to {to}")), "{said}");
+}
+
+#[test]
+fn what_is_for_later_programs_is_checked_at_the_start() {
+    let check = |args: &[&str], status: i32, part: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let first = ["run", "-e", COUNT, "-r", "fixtures/dns.pcap"];
+        let output = command.current_dir(common::root()).args(first).args(args).output();
+        let output = output.expect("the binary runs");
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(status) && said.contains(part), "{args:?}: {said}");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let control = format!("--control={}", folder.path().join("s").display());
+    std::os::unix::fs::symlink("/", folder.path().join("root")).expect("links");
+    let root = folder.path().join("root").display().to_string();
+    for root in ["/", "/usr/..", &root] {
+        let whole = "this is the whole file system; name a folder for new files";
+        check(&[&control, "--allow-write", root], 1, whole);
+        check(&[&control, "--out-dir", root], 1, whole);
+        check(&[&control, "--ring", "1m", "--capture-dir", root], 1, whole);
+    }
+    check(
+        &[&control, "--allow-write", "/no/such/folder"],
+        1,
+        "--allow-write /no/such/folder: No such",
+    );
+    check(&[&control, "--allow-write", "README.md"], 1, "Not a directory");
+    check(&[&control, "--allow-send", "x.pcap"], 2, "let programs make files by --allow-write");
+    check(&[&control, "--allow-send", "-"], 2, "let programs make files by --allow-write");
+    check(&[&control, "--allow-send", "udp://x"], 2, "--allow-send udp://x");
+    check(&[&control, "--allow-send", "nosuch0"], 1, "nosuch0");
+    let alone = "is for programs that come later: add --control or --http";
+    check(&["--allow-write", "."], 2, &format!("--allow-write . {alone}"));
+    check(&["--allow-send", "lo"], 2, &format!("--allow-send lo {alone}"));
+}
+
+/// Packets around rows of later programs need a folder that the run was told.
+#[test]
+fn files_of_captures_need_a_folder() {
+    let around = "packets | project ts, ip.src | capture 1s by ip.src";
+    let mut run = Run::start(&["-e", around]);
+    run.send(1);
+    let said = run.refused(&["add", "--name", "x", "-e", around]);
+    assert!(said.contains("--capture-dir FOLDER"), "{said}");
+    assert_eq!(run.end().0, Some(0));
+    let mut run = Run::start(&["--ring", "1m", "--capture-dir", "around"]);
+    run.ctl(&["add", "--name", "x", "-e", around]);
+    run.send(1);
+    let folder = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
+    assert_eq!(run.end().0, Some(0));
+    assert_eq!(std::fs::read_dir(folder.path().join("around")).expect("is made").count(), 1);
 }
 
 #[test]

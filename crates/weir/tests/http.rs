@@ -91,6 +91,35 @@ fn programs_come_and_go_over_http() {
     run.end();
 }
 
+/// Who holds the token writes nothing but what the run was given for that, and reads no file of it.
+#[test]
+fn a_client_writes_and_reads_no_files_of_the_run() {
+    let (folder, mut run) = start(&[]);
+    let target = folder.path().join("target.pcap").display().to_string();
+    fs::write(&target, "of yesterday").expect("writes");
+    for (end, option) in [
+        (format!("forward {target:?}"), "--allow-write FOLDER"),
+        ("mirror \"x.pcap\"".to_owned(), "--allow-write FOLDER"),
+        ("forward \"-\"".to_owned(), "--allow-write FOLDER"),
+        ("forward \"tap:weir0\"".to_owned(), "--allow-send tap:weir0"),
+    ] {
+        let body = json!({ "name": "a", "text": format!("packets | {end}") });
+        let (status, told) = api(&run, "POST", "programs", body);
+        let error = told["error"].as_str().unwrap_or_default();
+        assert!(status == 409 && error.contains(option), "{status}: {told}");
+    }
+    for read in ["file(\"/etc/hostname\")", "file(\"token\")"] {
+        let text = format!("packets | where ip.src in {read} | project len");
+        let (status, told) = api(&run, "POST", "programs", json!({ "name": "a", "text": text }));
+        let why = told["text"].as_str().unwrap_or_default();
+        assert!(status == 422 && why.contains("was not sent with the request"), "{told}");
+    }
+    run.send(3);
+    assert_eq!(fs::read_to_string(&target).expect("there"), "of yesterday");
+    assert!(!run.folder.path().join("x.pcap").exists());
+    run.end();
+}
+
 #[test]
 fn suppressions_change_over_http() {
     let (_token, run) = start(&[]);

@@ -127,8 +127,12 @@ impl Thread {
 
     /// Its capabilities, of any set.
     fn capabilities(&self) -> u64 {
-        let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| self.value(set));
-        sets.iter().fold(0, |all, set| all | u64::from_str_radix(set, 16).expect("a number"))
+        let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| self.set(set));
+        sets.iter().fold(0, |all, set| all | set)
+    }
+
+    fn set(&self, name: &str) -> u64 {
+        u64::from_str_radix(self.value(name), 16).expect("a number")
     }
 }
 
@@ -138,15 +142,29 @@ fn pause_for_more() -> Option<Vec<Thread>> {
     None
 }
 
+/// All that a run began with is given up, but these capabilities; the bounding set is empty where
+/// the run could empty it, as root can.
 #[track_caller]
 fn confined(threads: &[Thread], capabilities: u64) {
+    let own = Thread::of(Path::new("/proc/self")).expect("procfs");
+    let bounds = own.set("CapEff") >> SETPCAP & 1 == 1;
+    confined_as(threads, capabilities, bounds);
+}
+
+#[track_caller]
+fn confined_as(threads: &[Thread], capabilities: u64, bounds: bool) {
     for thread in threads {
         let status = &thread.0;
         assert!(thread.is("NoNewPrivs", "1"), "{status}");
         assert!(thread.is("Seccomp", "2"), "{status}");
         assert_eq!(thread.capabilities(), capabilities, "{status}");
+        assert_eq!((thread.set("CapInh"), thread.set("CapAmb")), (0, 0), "{status}");
+        assert!(!bounds || thread.set("CapBnd") == 0, "{status}");
     }
 }
+
+/// The number of CAP_SETPCAP, which takes to empty the bounding set.
+const SETPCAP: u32 = 8;
 
 fn weir(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -200,7 +218,7 @@ fn every_thread_of_a_stream_gives_up_everything() {
         return;
     }
     assert!(told.starts_with("sandbox: no capabilities; no further files (Landlock"), "{told}");
-    assert!(told.ends_with("; no programs, no sockets that see packets (seccomp)"), "{told}");
+    assert!(told.ends_with("; no programs, no sockets (seccomp)"), "{told}");
     let input = run.input.as_mut().expect("piped");
     input.write_all(&capture(3)).and_then(|()| input.flush()).expect("it is read");
     let names = ["weir", "signals", "stats", "sink", "stream"];
@@ -296,11 +314,13 @@ fn what_nobody_asked_for_is_not_given_up() {
 }
 
 /// Captures packets that arrive, as whoever the command is; says what each thread is while it does.
-fn captures(command: Command, capabilities: u64) {
+/// `bounds`: whether it may empty the bounding set.
+fn captures(command: Command, bounds: bool) {
     let mut run = Run::start(command);
     run.until("listening on v1");
     let told = run.until("sandbox: ");
-    confined(&run.threads(&["signals", "sink"]), capabilities);
+    assert!(told.contains("no programs, no sockets"), "{told}");
+    confined_as(&run.threads(&["signals", "sink"]), 0, bounds);
     let sender = Sender::new("v0");
     (0..20).for_each(|i| sender.send(&udp(i)));
     let (rows, said) = run.end(0);
@@ -318,7 +338,7 @@ fn captures_give_up_everything_once_they_are_open() {
     }
     veth("v0", "v1");
     for more in [&[][..], &["-j", "2"], &["--capture", "xdp"], &["--capture", "xdp", "udp"]] {
-        captures(weir(&[&LIVE[..], more].concat()), 0);
+        captures(weir(&[&LIVE[..], more].concat()), true);
     }
 }
 
@@ -344,16 +364,16 @@ fn captures_need_no_root() {
         command.arg("--").arg(&binary).args(LIVE).current_dir(folder.path());
         command
     };
-    captures(nobody("--inh-caps +net_raw --ambient-caps +net_raw"), 0);
+    captures(nobody("--inh-caps +net_raw --ambient-caps +net_raw"), false);
     let mut xdp = nobody(
         "--inh-caps +net_raw,+net_admin,+bpf,+ipc_lock --ambient-caps \
          +net_raw,+net_admin,+bpf,+ipc_lock",
     );
     xdp.args(["--capture", "xdp"]);
-    captures(xdp, 0);
+    captures(xdp, false);
     let set = Command::new("setcap").arg("cap_net_raw+ep").arg(&binary).output();
     match set {
-        Ok(output) if output.status.success() => captures(nobody("--inh-caps -all"), 0),
+        Ok(output) if output.status.success() => captures(nobody("--inh-caps -all"), false),
         Ok(output) => skip(test, &String::from_utf8_lossy(&output.stderr)),
         Err(_) => skip(test, "file capabilities: setcap, of libcap2-bin, is not there"),
     }
@@ -452,7 +472,8 @@ fn what_a_run_needs_later_stays_in_reach() {
         said
     };
     let said = passed(10, &["-r", "a.pcap", "-w", "out/x.pcap", "-C", "1k"]);
-    assert!(said.contains("; writes in out (Landlock"), "{said}");
+    let out = std::fs::canonicalize(folder.path().join("out")).expect("there");
+    assert!(said.contains(&format!("; writes in {} (Landlock", out.display())), "{said}");
     // A filter meets a second link type after everything was given up.
     let both = ["-r", "a.pcap", "-r", "fixtures/raw.pcap", "-w", "out/both.pcapng"];
     let filter = ["host", "192.0.2.1", "or", "tcp", "port", "domain"];
@@ -495,25 +516,49 @@ fn the_service_is_well_formed_and_confined() {
     assert!(confined, "{said}");
 }
 
-/// Programs that come to a run may write where it was started and send packets by interfaces, and
-/// no more; its socket goes away with it.
+/// Programs that come to a run may make files in the folders that it was given for them, which a
+/// line names as they really are, and no more; its socket goes away with it.
 #[test]
-fn programs_that_come_have_what_they_need() {
+fn programs_that_come_have_what_they_were_given() {
     let folder = workplace();
     let inside = |name: &str| folder.path().join(name).to_str().expect("plain").to_owned();
-    let elsewhere = tempfile::tempdir().expect("a folder");
-    let secret = elsewhere.path().join("x.pcap").to_str().expect("plain").to_owned();
+    let real = |name: &str| std::fs::canonicalize(inside(name)).expect("there");
+    for name in ["given", "elsewhere"] {
+        std::fs::create_dir(inside(name)).expect("makes");
+    }
+    std::os::unix::fs::symlink("given", inside("link")).expect("links");
     let control = format!("--control={}", inside("socket"));
-    let mut command = weir(&["run", "-e", "packets | limit 1", "-r", "-", "-v", &control]);
-    command.current_dir(folder.path());
-    let mut run = Run::start(command);
+    let start = |more: &[&str]| {
+        let args = ["run", "-e", "packets | limit 1", "-r", "-", "-v", &control];
+        let mut command = weir(&[&args[..], more].concat());
+        command.current_dir(folder.path());
+        Run::start(command)
+    };
+    let mut run = start(&[]);
     let told = run.until("sandbox: ");
-    assert!(told.contains("CAP_NET_RAW") || !told.contains("CAP_"), "{told}");
+    if told.contains("any files") {
+        skip("sandbox::programs_that_come_have_what_they_were_given", &told);
+        return;
+    }
+    let socket = format!("; removes its socket from {} (Landlock", real(".").display());
+    assert!(
+        told.starts_with("sandbox: no capabilities; removes") && told.contains(&socket),
+        "{told}"
+    );
+    run.end(1);
+
+    let mut run = start(&["--allow-write", "link", "--out-dir", "out"]);
+    let told = run.until("sandbox: ");
+    let (given, out) = (real("given"), real("out"));
+    for folder in [given, out] {
+        assert!(told.contains(&format!("writes in {},", folder.display())), "{told}");
+    }
+    assert!(told.contains("no programs, no sockets (seccomp)"), "{told}");
     run.goes_on(&capture(1), "");
     let threads = run.threads(&["weir", "signals", "stream", "control"]);
     let capabilities = threads[0].capabilities();
-    // CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK at most.
-    assert_eq!(capabilities & !(1 << 1 | 1 << 12 | 1 << 13 | 1 << 14), 0, "{}", threads[0].0);
+    // CAP_DAC_OVERRIDE at most.
+    assert_eq!(capabilities & !(1 << 1), 0, "{}", threads[0].0);
     confined(&threads, capabilities);
     // Changes are made between batches.
     let mut asked = |query: &str, name: &str| {
@@ -528,15 +573,34 @@ fn programs_that_come_have_what_they_need() {
         ctl.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
         (ended.expect("it ends").success(), said)
     };
-    let (done, said) = asked("packets | forward \"here.pcap\"", "a");
+    let (done, said) = asked("packets | mirror \"link/here.pcap\" | project number", "a");
     assert!(done, "{said}");
-    let (done, said) = asked(&format!("packets | forward \"{secret}\""), "b");
-    let unconfined = told.contains("any files");
-    assert_eq!(done, unconfined, "{said}");
-    let told = "Permission denied (os error 13); the sandbox lets programs that are added later";
-    assert!(unconfined || said.contains(told), "{said}");
+    let (done, said) = asked("packets | forward \"elsewhere/x.pcap\"", "b");
+    assert!(!done && said.contains("make files only in"), "{said}");
     let (_, said) = run.end(0);
-    assert!(folder.path().join("here.pcap").is_file(), "{said}");
+    assert!(folder.path().join("given/here.pcap").is_file(), "{said}");
     assert!(!folder.path().join("socket").exists(), "{said}");
-    assert_eq!(Path::new(&secret).exists(), unconfined);
+    assert_eq!(std::fs::read_dir(inside("elsewhere")).expect("there").count(), 0);
+}
+
+/// What `weir serve` starts to keep captures sees no packet, and what that starts has nothing.
+#[test]
+fn the_process_that_keeps_captures_keeps_reading_only() {
+    let test = "sandbox::the_process_that_keeps_captures_keeps_reading_only";
+    if !is_root(test) {
+        return;
+    }
+    let mut keeper = weir(&["keep-captures"]);
+    let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut input = keeper.stdin.take().expect("piped");
+    input.write_all(b"{\"confines\":true,\"bytes\":0}\n").expect("it reads");
+    let mut answer = String::new();
+    BufReader::new(keeper.stdout.take().expect("piped")).read_line(&mut answer).expect("text");
+    assert!(!answer.contains("error"), "{answer}");
+    let thread = Thread::of(&PathBuf::from(format!("/proc/{}", keeper.id()))).expect("procfs");
+    assert_eq!(thread.capabilities(), 1 << 2, "CAP_DAC_READ_SEARCH: {}", thread.0);
+    assert_eq!(["CapInh", "CapAmb", "CapBnd"].map(|set| thread.set(set)), [0; 3], "{}", thread.0);
+    assert!(thread.is("NoNewPrivs", "1"), "{}", thread.0);
+    drop(input);
+    assert!(keeper.wait().expect("it ends").success());
 }

@@ -156,10 +156,12 @@ impl Run {
         assert!(made.is_ok_and(|status| status.success()), "mkfifo (of coreutils)");
         // To write, too, so that opening waits for nobody.
         let reader = File::options().read(true).write(true).open(&pipe).expect("opens");
+        // A program that comes later makes a new file.
+        std::fs::write(folder.path().join("hanging.weir"), HANGING).expect("writes");
         let errors = File::create(folder.path().join("errors")).expect("a file");
         let child = Command::new(env!("CARGO_BIN_EXE_weir"))
             .args(["run", "--control=weir.sock", "--out-dir", "out", "-o", "json", "-j", "2"])
-            .args(["-i", "v1"])
+            .args(["hanging.weir", "-i", "v1", "--allow-send", "w0"])
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -176,7 +178,6 @@ impl Run {
         run.ctl(&["add", "--name", "flood", "-e", FLOOD]);
         run.ctl(&["add", "--name", "all", "-e", ALL]);
         run.ctl(&["add", "--name", "bridge", "-e", BRIDGE]);
-        run.ctl(&["add", "--name", "hanging", "-e", HANGING]);
         run
     }
 

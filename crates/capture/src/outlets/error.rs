@@ -60,12 +60,18 @@ pub enum OutletError {
     },
     /// Nothing here opens devices of DPDK.
     NoDpdk,
+    /// It came while packets are sent, and is not open.
+    NotAllowed {
+        /// The outlet.
+        name: String,
+    },
 }
 
 impl From<OutletError> for io::Error {
     fn from(error: OutletError) -> io::Error {
         let kind = match &error {
             OutletError::NoDpdk => io::ErrorKind::Unsupported,
+            OutletError::NotAllowed { .. } => io::ErrorKind::PermissionDenied,
             _ => io::ErrorKind::InvalidInput,
         };
         io::Error::new(kind, error)
@@ -113,6 +119,11 @@ impl fmt::Display for OutletError {
                  outside of it (with other captures the host gets every packet anyway)"
             ),
             OutletError::NoDpdk => f.write_str("nothing is sent by DPDK here"),
+            OutletError::NotAllowed { name } => write!(
+                f,
+                "{name}: programs that come later don't send packets there; start the run with \
+                 --allow-send {name}"
+            ),
         }
     }
 }

@@ -32,13 +32,20 @@ pub enum WriteError {
         /// The file.
         name: String,
     },
-    /// The file was written by this run, by this name or another.
-    Written {
+    /// An outlet that comes later would be a file in a folder that was not given for that.
+    NotAllowed {
         /// The file.
         name: String,
-        /// What it was written as.
-        by: String,
+        /// The folders that were.
+        folders: Vec<PathBuf>,
     },
+    /// An outlet that comes later would be a file that is there.
+    Exists {
+        /// The file.
+        name: String,
+    },
+    /// The root of the file system was given for new files.
+    Root,
     /// Two outlets are one file.
     Same {
         /// The file.
@@ -70,8 +77,6 @@ pub enum WriteError {
         /// Of the frame that came.
         other: LinkType,
     },
-    /// A pipe that packets are written to has no reader, which the run does not wait for.
-    NoReader,
     /// The reader of a pipe took nothing for so many seconds while the run was to end.
     Stalled {
         /// How many.
@@ -101,7 +106,8 @@ impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> io::Error {
         let kind = match &error {
             WriteError::NoFolder { .. } => io::ErrorKind::NotFound,
-            WriteError::NoReader => io::ErrorKind::NotConnected,
+            WriteError::NotAllowed { .. } => io::ErrorKind::PermissionDenied,
+            WriteError::Exists { .. } => io::ErrorKind::AlreadyExists,
             WriteError::Stalled { .. } => io::ErrorKind::TimedOut,
             WriteError::OtherLink { .. } => io::ErrorKind::InvalidData,
             WriteError::System { source, .. } => source.kind(),
@@ -129,8 +135,24 @@ impl fmt::Display for WriteError {
             WriteError::IsRead { name } => {
                 write!(f, "{name} is a capture being read, and would be overwritten")
             }
-            WriteError::Written { name, by } => {
-                write!(f, "{name} is a file that this run wrote for {by}, and would be overwritten")
+            WriteError::NotAllowed { name, folders } if folders.is_empty() => write!(
+                f,
+                "{name}: programs that come later make no files here; start the run with \
+                 --allow-write FOLDER"
+            ),
+            WriteError::NotAllowed { name, folders } => {
+                let folders: Vec<_> = folders.iter().map(|f| f.display().to_string()).collect();
+                let folders = folders.join(", ");
+                write!(
+                    f,
+                    "{name}: programs that come later make files only in {folders} (--allow-write)"
+                )
+            }
+            WriteError::Exists { name } => {
+                write!(f, "{name} exists already, and programs that come later only make new files")
+            }
+            WriteError::Root => {
+                f.write_str("this is the whole file system; name a folder for new files")
             }
             WriteError::Same { name, other } => write!(f, "{name} is the same file as {other}"),
             WriteError::Taken { name } => {
@@ -149,7 +171,6 @@ impl fmt::Display for WriteError {
                 link_name(*first),
                 link_name(*other)
             ),
-            WriteError::NoReader => f.write_str("a pipe that nobody reads"),
             WriteError::Stalled { seconds } => {
                 write!(f, "the reader took nothing for {seconds} s")
             }

@@ -16,12 +16,6 @@ impl FileId {
     /// Standard output.
     pub(super) const STDOUT: FileId = FileId { device: u64::MAX, inode: u64::MAX };
 
-    /// A file for tests.
-    #[cfg(test)]
-    pub(super) fn test(inode: u64) -> FileId {
-        FileId { device: 1, inode }
-    }
-
     /// Of a plain file; devices and pipes may be written to by several names.
     pub(super) fn of(meta: &Metadata) -> Option<FileId> {
         meta.is_file().then(|| FileId { device: meta.dev(), inode: meta.ino() })

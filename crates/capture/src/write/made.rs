@@ -1,16 +1,10 @@
 //! Files and folders that are made, and removed again where nothing comes of it.
 
-use super::error::WriteError;
+use super::folder::Folder;
 use super::id::FileId;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-
-/// The error of opening a pipe that has no reader, where none is waited for.
-const NOBODY_READS: i32 = Errno::NXIO.raw_os_error();
 
 /// Files and folders that were not there before. They are removed again, unless they are kept: a
 /// run that is refused leaves nothing.
@@ -22,31 +16,34 @@ pub struct Made {
 }
 
 impl Made {
-    /// Opens a file to be written, as it is, or makes it. The call waits for the
-    /// reader of a pipe if `waits`.
+    /// Opens a file to be written, as it is, or makes it. The call waits for the reader of a pipe.
     ///
     /// # Errors
-    /// Those of the system; [`WriteError::NoReader`].
-    pub fn open(&mut self, path: &Path, waits: bool) -> io::Result<File> {
+    /// Those of the system.
+    pub fn open(&mut self, path: &Path) -> io::Result<File> {
         if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
-            let id = file.metadata().ok().and_then(|meta| FileId::of(&meta));
-            self.files.extend(id.map(|id| (path.to_owned(), id)));
+            self.note(path.to_owned(), &file);
             return Ok(file);
         }
         // It is there, or can't be made, for a reason that this tells. A name may lead elsewhere,
         // where a file is made that is not known to be new, and is kept.
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        if waits {
-            return options.open(path);
-        }
-        let file = options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
-        let file = file.map_err(|e| match e.raw_os_error() {
-            Some(NOBODY_READS) => WriteError::NoReader.into(),
-            _ => e,
-        })?;
-        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        OpenOptions::new().write(true).create(true).truncate(false).open(path)
+    }
+
+    /// Makes a file in a folder.
+    ///
+    /// # Errors
+    /// Those of [`Folder::create_new`].
+    pub fn create_new(&mut self, folder: &Folder, name: &str) -> io::Result<File> {
+        let file = folder.create_new(name.as_ref())?;
+        self.note(folder.path().join(name), &file);
         Ok(file)
+    }
+
+    /// Takes in a file that was just made.
+    pub(super) fn note(&mut self, path: PathBuf, file: &File) {
+        let id = file.metadata().ok().and_then(|meta| FileId::of(&meta));
+        self.files.extend(id.map(|id| (path, id)));
     }
 
     /// Makes a folder, and those that it is in, as far as they are not there.
@@ -103,14 +100,14 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         std::fs::write(place("old"), b"old").expect("writes");
         let mut made = Made::default();
-        made.open(&place("old"), true).expect("opens");
-        made.open(&place("new"), true).expect("is made");
-        made.open(&place("no/such/folder"), true).expect_err("can't be made");
+        made.open(&place("old")).expect("opens");
+        made.open(&place("new")).expect("is made");
+        made.open(&place("no/such/folder")).expect_err("can't be made");
         drop(made);
         assert_eq!(std::fs::read(place("old")).expect("stays"), b"old");
         assert!(!place("new").exists());
         let mut made = Made::default();
-        made.open(&place("new"), true).expect("is made");
+        made.open(&place("new")).expect("is made");
         made.keep();
         drop(made);
         assert!(place("new").exists());
@@ -125,7 +122,7 @@ mod tests {
             made.folder(&place("a/b/c")).expect("are made");
             made.folder(&place("a/d")).expect("is made");
             made.folder(&place("a")).expect("is there");
-            made.open(&place("a/b/c/mine"), true).expect("is made");
+            made.open(&place("a/b/c/mine")).expect("is made");
             used.iter().for_each(|name| std::fs::write(place(name), b"").expect("writes"));
             drop(made);
             assert_eq!(place("a").exists(), left);
@@ -145,7 +142,7 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         let mut made = Made::default();
         for name in ["written", "another", "link", "gone", "mine"] {
-            made.open(&place(name), true).expect("is made");
+            made.open(&place(name)).expect("is made");
         }
         std::fs::write(place("written"), b"theirs").expect("writes");
         std::fs::write(place("other"), b"").expect("writes");
@@ -158,22 +155,5 @@ mod tests {
         assert!(place("another").exists());
         assert!(place("link").symlink_metadata().is_ok());
         assert!(!place("mine").exists());
-    }
-
-    #[test]
-    fn a_pipe_that_nobody_reads_is_not_waited_for() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let pipe = folder.path().join("pipe");
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).expect("is made");
-        let mut made = Made::default();
-        let error = made.open(&pipe, false).expect_err("nobody reads it");
-        assert_eq!(error.to_string(), "a pipe that nobody reads");
-        let reader = OpenOptions::new().read(true).write(true).open(&pipe).expect("opens");
-        let file = made.open(&pipe, false).expect("somebody reads it");
-        let flags = fcntl_getfl(&file).expect("has flags");
-        assert!(!flags.contains(OFlags::NONBLOCK), "{flags:?}");
-        drop((reader, made));
-        assert!(pipe.exists());
     }
 }

@@ -3,10 +3,8 @@
 
 use super::error::WriteError;
 use super::id::FileId;
-use crate::limits::ROTATED_FILES_KNOWN;
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Utc};
-use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -71,8 +69,6 @@ pub(super) struct RotatedFiles {
     over: bool,
     /// Files that must not be written over.
     taken: Vec<FileId>,
-    /// Those that were written, the latest ones, the one that is being written among them.
-    written: VecDeque<FileId>,
 }
 
 impl RotatedFiles {
@@ -100,7 +96,6 @@ impl RotatedFiles {
             plain,
             over: false,
             taken,
-            written: VecDeque::new(),
         })
     }
 
@@ -125,23 +120,9 @@ impl RotatedFiles {
     }
 
     /// The first file was made, and is this one, or waits for a frame.
-    pub(super) fn begun(mut self, id: Option<FileId>) -> RotatedFiles {
-        self.remember(id);
+    pub(super) fn begun(mut self) -> RotatedFiles {
         self.n = u64::from(!self.waits());
         self
-    }
-
-    /// What the files are named after, if this is one of them.
-    pub(super) fn wrote(&self, id: FileId) -> Option<&str> {
-        self.written.contains(&id).then_some(&self.base)
-    }
-
-    fn remember(&mut self, id: Option<FileId>) {
-        let Some(id) = id.filter(|id| !self.written.contains(id)) else { return };
-        if self.written.len() == ROTATED_FILES_KNOWN {
-            self.written.pop_front();
-        }
-        self.written.push_back(id);
     }
 
     /// These are the other files of the run from here on.
@@ -217,7 +198,6 @@ impl RotatedFiles {
         }
         file.set_len(0).map_err(&named)?;
         self.n += 1;
-        self.remember(id);
         Ok((name, file, id))
     }
 }
@@ -252,19 +232,6 @@ mod tests {
         assert_eq!([0, 1, 3].map(|n| name(3, n)), ["x.pcap0", "x.pcap1", "x.pcap0"]);
         assert_eq!([0, 9, 10].map(|n| name(11, n)), ["x.pcap00", "x.pcap09", "x.pcap10"]);
         assert_eq!([0, 9, 10].map(|n| name(10, n)), ["x.pcap0", "x.pcap9", "x.pcap0"]);
-    }
-
-    #[test]
-    fn the_latest_files_are_known() {
-        let sized = Rotation { bytes: Some(1), ..Rotation::default() };
-        let mut rotated = RotatedFiles::new(sized, "x").expect("has a name");
-        let id = |n: usize| FileId::test(n as u64);
-        let numbers = (0..=ROTATED_FILES_KNOWN).chain([ROTATED_FILES_KNOWN]);
-        numbers.for_each(|n| rotated.remember(Some(id(n))));
-        assert_eq!(
-            [0, 1, ROTATED_FILES_KNOWN].map(|n| rotated.wrote(id(n)).is_some()),
-            [false, true, true]
-        );
     }
 
     fn by_time(bytes: Option<u64>, files: u32, base: &str) -> io::Result<RotatedFiles> {

@@ -150,6 +150,11 @@ impl LiveArgs {
         self.capture == Some(Capture::Tcx)
     }
 
+    /// Whether packets come by libpcap.
+    pub(crate) fn is_pcap(&self) -> bool {
+        self.capture == Some(Capture::Pcap)
+    }
+
     /// Whether a run in which the kernel runs no part of the query does not begin.
     pub(crate) fn is_offload_required(&self) -> bool {
         self.offload == OffloadMode::Require
@@ -168,7 +173,7 @@ impl LiveArgs {
         if self.is_dpdk() {
             return self.possible_by_dpdk();
         }
-        if self.capture == Some(Capture::Pcap) && self.rings.is_some() {
+        if self.is_pcap() && self.rings.is_some() {
             return Err("--rings can't be used with --capture pcap: libpcap reads an \
                         interface by one ring"
                 .to_owned());

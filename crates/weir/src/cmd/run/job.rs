@@ -208,6 +208,7 @@ pub(super) fn checked_filter(options: &RunOptions, filter: &str) -> anyhow::Resu
     options.live.check()?;
     options.live.possible().map_err(usage)?;
     options.write.check()?;
+    options.later.check(options.takes_programs())?;
     only_filters(filter)?;
     let filter = options.filter(filter)?;
     if options.read.iter().filter(|name| *name == "-").count() > 1 {

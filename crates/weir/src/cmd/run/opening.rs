@@ -2,6 +2,7 @@
 
 use super::serves::is_stream;
 use super::session::Run;
+use super::sinks::ProgramFiles;
 use crate::args::RunOptions;
 use crate::exit::usage;
 use crate::offload::{self, KernelQuery};
@@ -22,13 +23,13 @@ use weir_capture::live::Handover;
 use weir_capture::lookback::LookbackOptions as Kept;
 use weir_capture::outlets::Outlets;
 use weir_capture::records::RecordPackets;
-use weir_capture::write::Made;
+use weir_capture::write::{Folder, Made};
 use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_kafka::address::KafkaTopic;
-use weir_packet::egress::{Egress as _, Outlet};
+use weir_packet::egress::Egress as _;
 use weir_packet::source::{Source, SourceError};
 use weir_plan::Program;
 use weir_sandbox::{InThread, Needs, confine};
@@ -50,11 +51,7 @@ pub(super) struct OpenInput {
 
 /// The devices of DPDK that packets go to, or may go to where programs come.
 pub(super) fn sends_by_dpdk(program: &Program, options: &RunOptions) -> Vec<String> {
-    let mut all = program.outlets();
-    if options.takes_programs() {
-        all.push(Outlet::Pass);
-    }
-    Outlets::devices_of_dpdk(&all, options.write.to.as_deref())
+    Outlets::devices_of_dpdk(&options.outlets(program), options.write.to.as_deref())
 }
 
 /// Says how the program runs, if that is asked for, and which rows a run over interfaces will show
@@ -75,6 +72,34 @@ pub(super) fn say_plan(
     }
     if !options.live.interface.is_empty() && !options.quiet {
         windowless::notes(program).iter().for_each(|note| term.say(note));
+    }
+}
+
+/// The files of rows.
+pub(super) enum RowFiles {
+    /// Rows go elsewhere.
+    None,
+    /// Each output has its own.
+    Open(Vec<Fresh>),
+    /// Each program has its own.
+    PerProgram(ProgramFiles),
+}
+
+impl RowFiles {
+    /// Those of the outputs.
+    pub(super) fn of_outputs(self) -> Option<Vec<Fresh>> {
+        match self {
+            RowFiles::Open(files) => Some(files),
+            RowFiles::None | RowFiles::PerProgram(_) => None,
+        }
+    }
+
+    /// Those that each program has.
+    pub(super) fn per_program(self) -> Option<ProgramFiles> {
+        match self {
+            RowFiles::PerProgram(files) => Some(files),
+            RowFiles::None | RowFiles::Open(_) => None,
+        }
     }
 }
 
@@ -147,10 +172,7 @@ impl Run<'_> {
     /// When the kernel is to hand packets over: at once, where somebody waits for what is made of
     /// them.
     fn handover(&self) -> Handover {
-        let mut all = self.program.outlets();
-        if self.options.takes_programs() {
-            all.push(Outlet::Pass);
-        }
+        let all = self.options.outlets(&self.program);
         let sends = Outlets::any_wire(&all, self.options.write.to.as_deref());
         match sends || self.options.live.immediate_mode {
             true => Handover::AtOnce,
@@ -183,23 +205,33 @@ impl Run<'_> {
             outlets.outlive();
         }
         outlets.rotate(self.options.write.rotation());
-        let all = self.program.outlets();
+        let folder = |path: &PathBuf| {
+            Folder::open(path).with_context(|| format!("--allow-write {}", path.display()))
+        };
+        let folders = self.options.later.allow_write.iter().map(folder);
+        outlets.create_in(folders.collect::<anyhow::Result<_>>()?);
+        let all = self.options.outlets(&self.program);
         if !all.is_empty() {
             outlets.prepare(&all)?;
         }
         Ok(outlets)
     }
 
-    /// The files of rows, if they go into a folder, which is `made`. Where programs may come, each
-    /// makes its own.
-    pub(super) fn files(&self, made: &mut Made) -> anyhow::Result<Option<Vec<Fresh>>> {
-        let Some(folder) = &self.options.rows.out_dir else { return Ok(None) };
-        made.folder(folder).with_context(|| folder.display().to_string())?;
-        if self.options.takes_programs() {
-            return Ok(None);
+    /// The files of rows, if they go into a folder, which is `made`.
+    pub(super) fn files(&self, made: &mut Made) -> anyhow::Result<RowFiles> {
+        let Some(folder) = &self.options.rows.out_dir else { return Ok(RowFiles::None) };
+        let named = || format!("--out-dir {}", folder.display());
+        made.folder(folder).with_context(named)?;
+        let (format, taken) = (self.format, Taken::default());
+        if !self.options.takes_programs() {
+            let outputs = Output::of(&self.program);
+            return output::files(folder, &outputs, format, &taken).map(RowFiles::Open);
         }
-        let outputs = Output::of(&self.program);
-        output::files(folder, &outputs, self.format, &Taken::default()).map(Some)
+        let first =
+            self.running.iter().map(|p| output::files(folder, &p.outputs(), format, &taken));
+        let first = first.collect::<anyhow::Result<_>>()?;
+        let folder = Folder::open(folder).with_context(named)?;
+        Ok(RowFiles::PerProgram(ProgramFiles { folder, first, taken }))
     }
 
     /// Gives up root, if that is asked for.
@@ -209,11 +241,33 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Folders in which files are made while the run goes on, but for those of outlets: files of
+    /// rows, of packets around rows, and of those who look at its screen.
+    pub(super) fn later_folders(
+        &self,
+        files: &RowFiles,
+        kept: Option<&Kept>,
+    ) -> anyhow::Result<Vec<PathBuf>> {
+        let given = self.options.lookback.capture_dir.as_ref();
+        let mut all = Vec::new();
+        if let RowFiles::PerProgram(files) = files {
+            all.push(files.folder.path().to_owned());
+        }
+        if let Some(folder) = given.filter(|_| self.options.takes_programs() && kept.is_some()) {
+            Folder::open(folder).with_context(|| format!("--capture-dir {}", folder.display()))?;
+        }
+        if given.is_some() || self.program.captures().next().is_some() {
+            all.extend(kept.map(|kept| kept.folder.clone()));
+        }
+        all.extend(given.filter(|_| self.shows_screen).cloned());
+        Ok(all)
+    }
+
     /// Gives up what the run does not need from here on.
-    pub(super) fn confine(&self, input: &Input, outlets: &Outlets, kept: Option<&Kept>) {
+    pub(super) fn confine(&self, input: &Input, outlets: &Outlets, folders: Vec<PathBuf>) {
         let confined = match self.options.confine.no_sandbox {
             true => "sandbox: none (--no-sandbox)".to_owned(),
-            false => confine(&self.needs(input, outlets, kept), self.in_dpdk()).to_string(),
+            false => confine(&self.needs(input, outlets, folders), self.in_dpdk()).to_string(),
         };
         self.say_early(confined);
     }
@@ -236,7 +290,7 @@ impl Run<'_> {
     }
 
     /// What the run needs after it has opened everything.
-    fn needs(&self, input: &Input, outlets: &Outlets, kept: Option<&Kept>) -> Needs {
+    fn needs(&self, input: &Input, outlets: &Outlets, folders: Vec<PathBuf>) -> Needs {
         let mut needs = Needs::default();
         let (xdp, dpdk) = (self.options.live.is_xdp(), self.options.live.is_dpdk());
         if self.is_live() && xdp {
@@ -244,6 +298,9 @@ impl Run<'_> {
         }
         if self.uses_dpdk() {
             needs.dpdk();
+        }
+        if self.is_live() && self.options.live.is_pcap() {
+            needs.libpcap();
         }
         if let Input::Files(captures) = input {
             needs.captures(captures.unopened());
@@ -260,17 +317,8 @@ impl Run<'_> {
         if outlets.opens_xdp() {
             needs.xdp_sockets();
         }
-        needs.folders(kept.iter().map(|kept| kept.folder.clone()).collect());
-        if self.shows_screen {
-            needs.folders(self.options.lookback.capture_dir.iter().cloned().collect());
-        }
-        if self.options.takes_programs() {
-            // Later programs may write where the run was started, and where it writes already.
-            let written = self.options.write.to.iter().map(Path::new);
-            let folders = written.map(folder_of).chain(self.options.rows.out_dir.clone());
-            let socket = self.options.control.as_deref().map(folder_of);
-            needs.programs(socket, folders.chain([PathBuf::from(".")]).collect());
-        }
+        needs.folders(folders);
+        needs.remove.extend(self.options.later.control.as_deref().map(folder_of));
         needs
     }
 

@@ -143,7 +143,7 @@ impl Run<'_> {
             Some(pipe) => (StoppableWriter::new(pipe?, &stops), None),
             None if path == "-" => (StoppableWriter::stdout(&stops)?, None),
             None => {
-                let file = made.open(Path::new(&path), true).with_context(|| path.clone())?;
+                let file = made.open(Path::new(&path)).with_context(|| path.clone())?;
                 let untouched = file.try_clone().with_context(|| path.clone())?;
                 (StoppableWriter::new(file, &stops), Some(Untouched::new(untouched)))
             }

@@ -120,12 +120,12 @@ impl Run<'_> {
         let place = match output.as_os_str() == "-" {
             true => Place::Stdout,
             false => {
-                let file = made.open(output, true);
+                let file = made.open(output);
                 Place::File(Untouched::new(file.with_context(|| output.display().to_string())?))
             }
         };
         let outlets: Outlets = self.outlets(&input, Senders::default())?;
-        self.confine(&input, &outlets, None);
+        self.confine(&input, &outlets, Vec::new());
         let Some(source) = self.source(input, stream, heard, &stats)? else {
             self.term.say("interrupted");
             return Ok(Status::Ok);

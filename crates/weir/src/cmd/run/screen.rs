@@ -1,7 +1,7 @@
 //! A run that is shown on the screen of `weir top`.
 
 use super::job::{checked_filter, filter_error};
-use super::opening::OpenInput;
+use super::opening::{OpenInput, RowFiles};
 use super::row_packets::RowPackets;
 use super::serves::is_stream;
 use super::session::Run;
@@ -159,7 +159,7 @@ impl Run<'_> {
         let OpenInput { input, senders, kernel: _ } = self.input(&stop)?;
         self.become_user()?;
         let outlets = self.outlets(&input, senders)?;
-        self.confine(&input, &outlets, None);
+        self.confine(&input, &outlets, self.later_folders(&RowFiles::None, None)?);
         let Some(source) = self.source(input, stream, heard, &stats)? else {
             self.term.say("interrupted");
             return Ok(Status::Ok);

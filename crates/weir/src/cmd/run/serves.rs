@@ -29,6 +29,8 @@ impl Serving {
             && !options.read.iter().any(|name| is_stream(name))
             && options.rows.out_dir.is_none()
             && options.write.to.is_none()
+            && options.later.allow_write.is_empty()
+            && options.later.allow_send.is_empty()
             && options.lookback.ring.unwrap_or(0) == 0
             && program.outlets().is_empty()
             && program.captures().next().is_none();

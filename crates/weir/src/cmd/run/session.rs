@@ -80,6 +80,12 @@ impl Run<'_> {
         !self.options.lookback.is_of_page || self.program.captures().next().is_some()
     }
 
+    /// Whether they may go to files that programs ask for which come later, for which the run was
+    /// given a folder.
+    pub(super) fn keeps_for_later_files(&self) -> bool {
+        self.keeps_for_files() && self.options.lookback.capture_dir.is_some()
+    }
+
     /// Whether the source delivers flow records.
     pub(super) fn reads_records(&self) -> bool {
         records::kind(self.options, &self.program) == SourceKind::FlowRecords

@@ -8,11 +8,12 @@ use crate::partitions::up::RowsOut;
 use crate::progress::Progress;
 use crate::records;
 use crate::stats::Stats;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use weir_capture::write::StoppableWriter;
+use weir_capture::write::{Folder, StoppableWriter};
 use weir_control::{
     Answers, ChangeBy, Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry,
     RowTarget, Rules, RunningProgram, Server, SiteParams, Suppressions,
@@ -40,6 +41,18 @@ pub(super) struct Control<'a> {
     pub(super) keeps_packets: bool,
     /// Values for the params of programs that are added later.
     pub(super) site: SiteParams,
+    /// Where programs make files of rows, if they do.
+    pub(super) files: Option<ProgramFiles>,
+}
+
+/// Files of rows that each program makes for itself.
+pub(super) struct ProgramFiles {
+    /// Where those of programs that come later are made.
+    pub(super) folder: Folder,
+    /// Those of the programs that the run begins with.
+    pub(super) first: VecDeque<Vec<Fresh>>,
+    /// Names of files that were written.
+    pub(super) taken: Taken,
 }
 
 impl Run<'_> {
@@ -98,23 +111,20 @@ impl Run<'_> {
         progress: Option<&Progress>,
         table: RowOptions,
     ) -> anyhow::Result<RunSink> {
-        let Control { server, changes, stats, keeps_packets, site } = control;
+        let Control { server, changes, stats, keeps_packets, site, files } = control;
         let pending = Arc::new(PendingChanges::default());
         let limits = Limits {
             write: self.options.write.to.clone(),
             names: self.options.rows.names.into(),
-            shows_rows: self.options.rows.out_dir.is_none() && self.serves.is_none(),
             keeps_packets,
             reads_again: self.reads_again(),
             source: records::kind(self.options, &self.program),
         };
-        let confined = !self.options.confine.no_sandbox;
         let rules = Rules {
             allows: Box::new(move |program, outputs| limits.check(program, outputs)),
-            make_sink: self.make_sink(table),
+            make_sink: self.make_sink(files, table),
             site,
             suppressions: Suppressions::new(self.list.clone(), self.suppressions.clone()),
-            advise: Box::new(move |reason| if confined { control::advise(reason) } else { reason }),
         };
         let stats = stats.clone();
         let report = Arc::new(move |patience| control::report(&stats, patience));
@@ -140,17 +150,21 @@ impl Run<'_> {
     }
 
     /// Makes the sinks of programs that write files of their own.
-    fn make_sink(&self, options: RowOptions) -> MakeSink {
-        let (folder, format) = (self.options.rows.out_dir.clone(), self.format);
+    fn make_sink(&self, files: Option<ProgramFiles>, options: RowOptions) -> MakeSink {
+        let (format, stop) = (self.format, Arc::clone(&self.stop));
         let (names, batches) = (self.options.rows.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
-        let (taken, stop) = (Taken::default(), Arc::clone(&self.stop));
+        let mut files = files;
         Box::new(move |outputs| {
-            let Some(folder) = &folder else { return Ok(None) };
-            let files = output::files(folder, outputs, format, &taken);
+            let Some(ProgramFiles { folder, first, taken }) = &mut files else { return Ok(None) };
+            let files = match first.pop_front() {
+                Some(files) => Ok(files),
+                None => output::new_files(folder, outputs, format, taken),
+            };
             let files = files.map_err(|e| format!("{e:#}"))?;
+            let taken = Arc::clone(taken);
             let cleanup = output::cleanup(&files);
-            let (taken, ending) = (Arc::clone(&taken), Arc::new(AtomicBool::new(false)));
+            let ending = Arc::new(AtomicBool::new(false));
             let stops = [Arc::clone(&stop), Arc::clone(&ending)];
             let make = move || {
                 let sink = output::over(files, format, options, names, &taken, &stops);

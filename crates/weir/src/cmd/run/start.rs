@@ -1,7 +1,7 @@
 //! A run from its start to its end.
 
 use super::carriers::{Carriers, packet_topic};
-use super::opening::OpenInput;
+use super::opening::{OpenInput, RowFiles};
 use super::publish::{Published, Publisher};
 use super::serves::{Serving, is_stream};
 use super::serving::RunEnds;
@@ -9,7 +9,7 @@ use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::observe::Observer as _;
-use crate::output::{self, Fresh};
+use crate::output;
 use crate::partitions::outlets::PacketOutlets;
 use crate::partitions::reported::{Reported, SourceReport};
 use crate::plot::PlotFile;
@@ -41,8 +41,8 @@ struct Opened {
     outlets: PacketOutlets,
     /// What carries packets and rows to Kafka.
     carriers: Carriers,
-    /// The files of rows, if rows go to a folder.
-    files: Option<Vec<Fresh>>,
+    /// The files of rows.
+    files: RowFiles,
     /// The picture of `--plot`.
     plot: Option<PlotFile>,
     /// Files and folders that are removed again unless the run begins.
@@ -99,7 +99,7 @@ impl Run<'_> {
         let targets = std::mem::take(&mut self.targets);
         let courier = delivery::start(targets, &self.options.rows.deliver, &self.options.confine)?;
         let shelf = self.shelf()?;
-        let server = self.options.control.as_deref().map(Server::bind).transpose()?;
+        let server = self.options.later.control.as_deref().map(Server::bind).transpose()?;
         let http = self.options.http.listen()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
         let OpenInput { input, senders, kernel } = self.input(&stop)?;
@@ -117,7 +117,7 @@ impl Run<'_> {
         let uses = lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
         let kept = lookback::options(&self.program, &self.options.lookback, uses, &mut made)?;
         let mut outlets = self.outlets(&input, senders)?;
-        self.confine(&input, &outlets, kept.as_ref());
+        self.confine(&input, &outlets, self.later_folders(&files, kept.as_ref())?);
 
         let ending = Arc::clone(&stop);
         outlets.when_over(move || ending.store(true, Ordering::Relaxed));
@@ -200,13 +200,15 @@ impl Run<'_> {
         let running = std::mem::take(&mut self.running);
         let RunSink { sink, cleanup: _cleanup, answers } = match &changes {
             Some(changes) => {
-                let keeps_packets = source.asking().is_some() && self.keeps_for_files();
+                let keeps_packets = source.asking().is_some() && self.keeps_for_later_files();
                 let (stats, site) = (&stats, std::mem::take(&mut self.site));
                 let server = server.as_ref();
-                let control = Control { server, changes, stats, keeps_packets, site };
+                let files = files.per_program();
+                let control = Control { server, changes, stats, keeps_packets, site, files };
                 self.controlled(running, control, progress.as_ref(), table)?
             }
             _ => {
+                let files = files.of_outputs();
                 let cleanup = output::cleanup(files.as_deref().unwrap_or_default());
                 let sink = self.sink(files, progress.as_ref(), table)?;
                 RunSink { sink, cleanup, answers: None }
