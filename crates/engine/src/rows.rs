@@ -334,16 +334,15 @@ pub fn cell(column: &Column, i: usize, ty: &Type, arena: &Arena) -> Value {
     }
 }
 
-/// Stores `v` in row `i` of a column; an absent value leaves the row without one.
+/// Stores `v` in row `i` of a column. An absent value leaves the row without one, and so does a
+/// float that is no finite number, which a registered function may return.
 pub fn set_cell(column: &mut Column, i: usize, v: &Value, arena: &mut Arena) {
     let raw = match v {
-        Value::Absent => {
-            column.present.put(i, false);
-            return;
-        }
+        Value::Absent => return column.present.put(i, false),
+        Value::Float(f) if !f.is_finite() => return column.present.put(i, false),
         Value::Bool(b) => *b as u128,
         Value::Int(n) | Value::Time(n) | Value::Duration(n) => *n as u64 as u128,
-        Value::Float(f) => f.to_bits() as u128,
+        Value::Float(f) => Value::float_bits(*f) as u128,
         Value::Str(s) => arena.put(s.as_bytes()) as u128,
         Value::Bytes(b) => arena.put(b) as u128,
         Value::Ip(a) => *a,

@@ -205,7 +205,7 @@ pub(crate) fn fold(e: Expr) -> Expr {
 fn fold_unary(op: UnaryOp, a: Value) -> Option<Value> {
     Some(match (op, a) {
         (UnaryOp::Neg, Value::Int(n)) => Value::Int(n.checked_neg()?),
-        (UnaryOp::Neg, Value::Float(x)) => Value::Float(-x),
+        (UnaryOp::Neg, Value::Float(x)) => Value::Float(0.0 - x),
         (UnaryOp::Neg, Value::Duration(n)) => Value::Duration(n.checked_neg()?),
         (UnaryOp::ToFloat, Value::Int(n)) => Value::Float(n as f64),
         (UnaryOp::BitNot, Value::Int(n)) => Value::Int(!n),

@@ -101,7 +101,7 @@ pub fn hash_key(values: &[Value]) -> u64 {
             Value::Absent => vec![0],
             Value::Bool(b) => vec![1, u64::from(*b)],
             Value::Int(n) | Value::Time(n) | Value::Duration(n) => vec![1, *n as u64],
-            Value::Float(x) => vec![1, x.to_bits()],
+            Value::Float(x) => vec![1, Value::float_bits(*x)],
             Value::Mac(bits) => vec![1, *bits],
             Value::Ip(bits) => vec![1, (bits >> 64) as u64, *bits as u64],
             Value::Str(s) => std::iter::once(1).chain(text_words(s.as_bytes())).collect(),

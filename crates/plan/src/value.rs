@@ -6,7 +6,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A value of any type, or none. The order of two values of one type is the order that rows are
-/// sorted by; absent sorts before any value, and floats by IEEE total order.
+/// sorted by. Absent sorts before any value. Floats compare as numbers, so -0.0 equals 0.0; there is
+/// no NaN in a query, and where one comes from elsewhere, it has a place by its bits.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// No value.
@@ -57,6 +58,13 @@ impl Value {
         }
     }
 
+    /// The bits of a float as columns, keys, sets and sketches hold it. 0 has no sign there, since
+    /// all of them compare bits, and -0.0 equals 0.0.
+    #[inline(always)]
+    pub fn float_bits(f: f64) -> u64 {
+        (f + 0.0).to_bits()
+    }
+
     /// The type, or `None` for an absent value.
     pub fn ty(&self) -> Option<Type> {
         Some(match self {
@@ -105,7 +113,7 @@ impl Ord for Value {
             (Value::Int(a), Value::Int(b))
             | (Value::Time(a), Value::Time(b))
             | (Value::Duration(a), Value::Duration(b)) => a.cmp(b),
-            (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
+            (Value::Float(a), Value::Float(b)) => a.partial_cmp(b).unwrap_or(a.total_cmp(b)),
             (Value::Str(a), Value::Str(b)) => a.cmp(b),
             (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
             (Value::Ip(a), Value::Ip(b)) => a.cmp(b),
@@ -207,6 +215,20 @@ mod tests {
                 "(1, \"a\")"
             ]
         );
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        let edges = [f64::NEG_INFINITY, -1.0, -5e-324, 0.0, 5e-324, 1.0, f64::INFINITY, f64::NAN];
+        for (i, a) in edges.into_iter().enumerate() {
+            for (j, b) in edges.into_iter().enumerate() {
+                assert_eq!(Value::Float(a).cmp(&Value::Float(b)), i.cmp(&j), "{a} {b}");
+            }
+        }
+        assert_eq!(Value::Float(-0.0), Value::Float(0.0));
+        assert!(Value::Float(-0.0) > Value::Float(-5e-324));
+        assert_eq!(Value::float_bits(-0.0), 0);
+        assert_eq!(Value::float_bits(-5e-324), (-5e-324f64).to_bits());
     }
 
     #[test]

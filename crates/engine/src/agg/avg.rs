@@ -12,7 +12,7 @@
 
 use super::fixed::{CellsResult, Fixed, Of, add_wide, wide};
 use super::{Aggregate, Cells, Input, StateKind};
-use weir_plan::Type;
+use weir_plan::{Type, Value};
 
 pub(super) fn build(ty: &Type) -> Box<dyn Aggregate> {
     match ty {
@@ -76,7 +76,7 @@ impl Fixed<2> for AvgFloat {
         let mean = f64::from_bits(sum) / n as f64;
         match mean.is_finite() {
             _ if n == 0 => CellsResult::Absent,
-            true => CellsResult::Value(mean.to_bits() as u128),
+            true => CellsResult::Value(Value::float_bits(mean) as u128),
             false => CellsResult::Undefined,
         }
     }
@@ -94,6 +94,7 @@ mod tests {
         check(a, &Type::Int, &[Given::Int(1), Given::Int(2)], Value::Float(1.5));
         check(a, &Type::Duration, &[Given::Duration(-1), Given::Duration(-2)], Value::Duration(-1));
         check(a, &Type::Float, &[Given::Float(1.0), Given::Float(4.0)], Value::Float(2.5));
+        check(a, &Type::Float, &[Given::Float(-5e-324), Given::Float(0.0)], Value::Float(0.0));
         let max = Given::Int(i64::MAX);
         check(a, &Type::Int, &[max.clone(), max], Value::Float(i64::MAX as f64));
     }

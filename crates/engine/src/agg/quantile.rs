@@ -19,7 +19,7 @@ use super::Finish;
 use super::tally::{CountedValues, ResultReader, Rounding, Values, total};
 use crate::expr::Class;
 use weir_packet::limits::BATCH;
-use weir_plan::{Expr, ExprKind, Type};
+use weir_plan::{Expr, ExprKind, Type, Value};
 
 /// Significant bits that are kept.
 const BITS: u32 = 11;
@@ -103,7 +103,7 @@ fn round_float(v: f64) -> f64 {
 }
 
 fn round_float_word(word: u64, _: u64) -> u64 {
-    round_float(f64::from_bits(word)).to_bits()
+    Value::float_bits(round_float(f64::from_bits(word)))
 }
 
 fn round_floats(from: &[u64; BATCH], to: &mut [u64; BATCH], largest: u64) {
@@ -178,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
-    use weir_plan::{AggFunc, Value, Window};
+    use weir_plan::{AggFunc, Window};
 
     fn quantile(q: f64) -> AggFunc {
         AggFunc::Quantile((q * 1e6).round() as u32)

@@ -9,7 +9,7 @@ pub(crate) enum Class {
     Signed,
     /// Unsigned.
     Unsigned,
-    /// IEEE total order.
+    /// IEEE total order, over floats as [`weir_plan::Value::float_bits`] has them.
     Float,
     /// 128 bits unsigned.
     Pair,

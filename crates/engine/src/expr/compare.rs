@@ -127,12 +127,12 @@ fn holds(op: BinaryOp, order: Ordering) -> bool {
 }
 
 /// Whether row `i` of a column, present, is the constant `v`.
-pub(super) fn same(col: &Column, i: usize, class: Class, v: &Value, arena: &Arena) -> bool {
+pub(super) fn same(col: &Column, i: usize, v: &Value, arena: &Arena) -> bool {
     let raw = col.raw(i);
     match v {
         Value::Bool(b) => raw == *b as u128,
         Value::Int(n) | Value::Time(n) | Value::Duration(n) => raw == *n as u64 as u128,
-        Value::Float(f) => class.ordered(raw as u64) == class.ordered(f.to_bits()),
+        Value::Float(f) => raw as u64 == Value::float_bits(*f),
         Value::Str(s) => arena.get(raw as u64) == s.as_bytes(),
         Value::Bytes(b) => arena.get(raw as u64) == &**b,
         Value::Ip(a) => raw == *a,

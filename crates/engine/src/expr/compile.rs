@@ -268,8 +268,7 @@ impl<'a> Compiler<'a> {
                     other => unreachable!("{other:?} in a set of tuples"),
                 })
                 .collect();
-            let parts =
-                flat(parts).into_iter().map(|p| (Class::of(&p.ty), self.value(p, scope))).collect();
+            let parts = flat(parts).into_iter().map(|p| self.value(p, scope)).collect();
             return Cond::InTuples { parts, members };
         }
         let class = Class::of(&a.ty);
@@ -302,7 +301,7 @@ fn flat_value(v: &Value) -> Vec<Value> {
 fn constant_word(e: &Expr) -> Option<u64> {
     match &e.kind {
         ExprKind::Const(Value::Int(n) | Value::Time(n) | Value::Duration(n)) => Some(*n as u64),
-        ExprKind::Const(Value::Float(f)) => Some(f.to_bits()),
+        ExprKind::Const(Value::Float(f)) => Some(Value::float_bits(*f)),
         ExprKind::Const(Value::Mac(m)) => Some(*m),
         _ => None,
     }

@@ -163,16 +163,15 @@ impl Ctx<'_> {
             Cond::InStrings { a, set } => self.text_filter(a, rows, |s| set.has(s)),
             Cond::Matches { a, regex } => self.text_filter(a, rows, |s| regex.is_match(s)),
             Cond::InTuples { parts, members } => {
-                parts.iter().for_each(|(_, v)| {
+                parts.iter().for_each(|v| {
                     self.value(v, rows);
                 });
                 let column = |v: &Val| self.column(v.out());
-                let rows = parts.iter().fold(rows, |left, (_, v)| left.and(column(v).present));
+                let rows = parts.iter().fold(rows, |left, v| left.and(column(v).present));
                 filter(rows, self.n, |i| {
                     members.iter().any(|m| {
-                        m.iter().zip(parts).all(|(member, (class, v))| {
-                            same(column(v), i, *class, member, &self.regs.arena)
-                        })
+                        let arena = &self.regs.arena;
+                        m.iter().zip(parts).all(|(member, v)| same(column(v), i, member, arena))
                     })
                 })
             }

@@ -5,8 +5,8 @@ use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_packet::time::date;
-use weir_plan::BinaryOp;
 use weir_plan::functions::Part;
+use weir_plan::{BinaryOp, Value};
 
 /// Calls `f` for the rows of `sel`; where these are many, for all of `0..n` instead, which is
 /// faster and harmless to kernels that only write to their own output.
@@ -177,7 +177,7 @@ fn floats(
 ) -> Bits {
     filter(sel, n, |i| {
         let v = f(a[i], b(i));
-        out[i] = v.to_bits();
+        out[i] = Value::float_bits(v);
         !v.is_finite()
     })
 }
@@ -198,7 +198,7 @@ pub(crate) fn convert(op: Convert, sel: Bits, n: usize, a: &Plane, out: &mut Pla
     match op {
         Convert::Neg => checked(out, |x| (x as i64).checked_neg().map(|v| v as u64)),
         Convert::Abs => checked(out, |x| (x as i64).checked_abs().map(|v| v as u64)),
-        Convert::NegF => unary(out, |x| (-f64::from_bits(x)).to_bits()),
+        Convert::NegF => unary(out, |x| Value::float_bits(-f64::from_bits(x))),
         Convert::AbsF => unary(out, |x| f64::from_bits(x).abs().to_bits()),
         Convert::BitNot => unary(out, |x| !x),
         Convert::IntToFloat => unary(out, |x| (x as i64 as f64).to_bits()),
@@ -209,7 +209,7 @@ pub(crate) fn convert(op: Convert, sel: Bits, n: usize, a: &Plane, out: &mut Pla
         Convert::Round => checked(out, |x| float_to_int(f64::from_bits(x).round())),
         Convert::Math(f) => filter(sel, n, |i| {
             let v = f.of(f64::from_bits(a[i]));
-            out[i] = v.to_bits();
+            out[i] = Value::float_bits(v);
             !v.is_finite()
         }),
         Convert::Part(part) => part_of_time(part, sel, n, a, out),

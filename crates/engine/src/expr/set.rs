@@ -23,7 +23,7 @@ impl Ranges {
     pub(crate) fn new(class: Class, members: &[Member]) -> Ranges {
         let raw = |v: &Value| match v {
             Value::Int(n) | Value::Time(n) | Value::Duration(n) => class.ordered(*n as u64) as u128,
-            Value::Float(f) => class.ordered(f.to_bits()) as u128,
+            Value::Float(f) => class.ordered(Value::float_bits(*f)) as u128,
             Value::Mac(m) => *m as u128,
             Value::Ip(a) => *a,
             Value::Bool(b) => *b as u128,

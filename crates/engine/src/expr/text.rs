@@ -177,7 +177,7 @@ fn parse(f: Parse, bytes: &[u8]) -> Option<u128> {
         Parse::Int => text.parse::<i64>().ok().map(|n| n as u64 as u128),
         Parse::Float => {
             let x = text.parse::<f64>().ok().filter(|x| x.is_finite())?;
-            Some(x.to_bits().into())
+            Some(Value::float_bits(x).into())
         }
         Parse::Ip => match Value::ip(text.parse::<IpAddr>().ok()?) {
             Value::Ip(bits) => Some(bits),

@@ -56,7 +56,7 @@ pub(crate) enum Cond {
     },
     /// A tuple among constant tuples.
     InTuples {
-        parts: Vec<(Class, Val)>,
+        parts: Vec<Val>,
         members: Vec<Vec<Value>>,
     },
     Text {

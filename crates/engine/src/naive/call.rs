@@ -4,7 +4,7 @@ use super::community;
 use super::crypto_pan::PanKey;
 use super::eval::Eval;
 use super::short;
-use super::value::{bytes, declared, float, of_type, text, word};
+use super::value::{bytes, declared, float, of_type, text, unsigned_zero, word};
 use psl::Psl;
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl Eval<'_> {
         match (func, a) {
             (Func::ToFloat, Value::Duration(ns)) => Value::Float(*ns as f64 / 1e9),
             (Func::ToFloat, Value::Str(s)) => match s.parse::<f64>() {
-                Ok(x) if x.is_finite() => Value::Float(x),
+                Ok(x) if x.is_finite() => unsigned_zero(x),
                 _ => Value::Absent,
             },
             (Func::ToFloat, a) => Value::Float(word(a) as f64),

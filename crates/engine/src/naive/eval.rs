@@ -1,7 +1,7 @@
 //! Expressions of the naive model: one row, one value at a time.
 
 use super::row::Row;
-use super::value::{of_type, word};
+use super::value::{of_type, unsigned_zero, word};
 use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
 use regex::Regex;
@@ -48,6 +48,7 @@ impl<'a> Eval<'a> {
     /// The value of an expression for one row, as `weir_plan::expr` says.
     pub(super) fn eval(&mut self, e: &Expr, row: &Row, states: &[Value]) -> Value {
         match &e.kind {
+            ExprKind::Const(Value::Float(f)) => unsigned_zero(*f),
             ExprKind::Const(v) => v.clone(),
             ExprKind::Field(id) => {
                 row.packet.as_ref().expect("the row is a packet").fields[id].clone()
@@ -105,7 +106,7 @@ impl<'a> Eval<'a> {
             (UnaryOp::Not, _) => unreachable!("takes absent for false, see eval"),
             (UnaryOp::BitNot, _) => Value::Int(!word(&a)),
             (UnaryOp::ToFloat, _) => Value::Float(word(&a) as f64),
-            (UnaryOp::Neg, Value::Float(f)) => Value::Float(-f),
+            (UnaryOp::Neg, Value::Float(f)) => unsigned_zero(-f),
             (UnaryOp::Neg, _) => self.checked(&a.ty().expect("a value"), word(&a).checked_neg()),
         }
     }
@@ -127,7 +128,7 @@ impl<'a> Eval<'a> {
         }
         let shift = u32::try_from(b).ok().filter(|b| *b < 64);
         let result = match op {
-            BinaryOp::Div if *ty == Type::Float => return Value::Float(a as f64 / b as f64),
+            BinaryOp::Div if *ty == Type::Float => return unsigned_zero(a as f64 / b as f64),
             BinaryOp::Add => a.checked_add(b),
             BinaryOp::Sub => a.checked_sub(b),
             BinaryOp::Mul => a.checked_mul(b),
@@ -160,7 +161,7 @@ impl<'a> Eval<'a> {
     }
 
     pub(super) fn checked_float(&mut self, f: f64) -> Value {
-        if f.is_finite() { Value::Float(f) } else { self.undefined() }
+        if f.is_finite() { unsigned_zero(f) } else { self.undefined() }
     }
 
     pub(super) fn undefined(&mut self) -> Value {

@@ -1,6 +1,7 @@
 //! Quantiles of the naive model. It states what the engine rounds to in words of its own, from the
 //! values as they came: nothing of the engine's arithmetic is used here.
 
+use super::value::unsigned_zero;
 use weir_plan::Value;
 
 /// Integers and durations up to this one, on either side of 0, are exact.
@@ -19,7 +20,7 @@ pub(super) fn of(millionths: u32, values: &[Value]) -> Value {
         return rising[at].clone();
     }
     let near = match rising[at] {
-        Value::Float(f) => Value::Float(near_float(*f)),
+        Value::Float(f) => unsigned_zero(near_float(*f)),
         Value::Duration(ns) => Value::Duration(near_int(*ns, least, most)),
         v => Value::Int(near_int(int(v), least, most)),
     };

@@ -15,9 +15,19 @@ pub(super) fn of_type(ty: &Type, raw: u128) -> Value {
     }
 }
 
-/// What a registered function returned, absent if not of the type it declared.
+/// What a registered function returned: absent if not of the type it declared, or no finite number.
 pub(super) fn declared(ty: &Type, v: Value) -> Value {
-    if v.ty().as_ref() == Some(ty) { v } else { Value::Absent }
+    match v {
+        v if v.ty().as_ref() != Some(ty) => Value::Absent,
+        Value::Float(f) if !f.is_finite() => Value::Absent,
+        Value::Float(f) => unsigned_zero(f),
+        v => v,
+    }
+}
+
+/// A float of a query, which has one zero.
+pub(super) fn unsigned_zero(f: f64) -> Value {
+    Value::Float(if f == 0.0 { 0.0 } else { f })
 }
 
 /// The number in a value that is one 64-bit word.

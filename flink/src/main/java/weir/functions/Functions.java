@@ -87,8 +87,9 @@ public final class Functions {
         }
     }
 
+    /** A float of a query: a finite number, whose zero has no sign. */
     static Double finite(double x) {
-        return Double.isFinite(x) ? x : null;
+        return Double.isFinite(x) ? x + 0.0 : null;
     }
 
     /** {@code a + b}. */
@@ -176,7 +177,7 @@ public final class Functions {
         }
 
         public Double eval(Double a) {
-            return a == null ? null : (Double) (-a);
+            return a == null ? null : finite(-a);
         }
     }
 

@@ -366,7 +366,8 @@ public final class Finish {
     }
 
     private Object finite(double value) {
-        return Double.isFinite(value) ? (Object) value : outside();
+        // The zero of a query has no sign.
+        return Double.isFinite(value) ? (Object) (value + 0.0) : outside();
     }
 
     private Object outside() {
