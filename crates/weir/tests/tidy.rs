@@ -232,16 +232,45 @@ fn every_promise_names_a_test_that_exists() {
         page.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| promise ")).collect();
     assert!(promises.len() >= 15, "{} promises", promises.len());
     for promise in promises {
-        // Names stand in code, as every second part between backticks.
-        let names = promise.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
-        let mut found = 0;
-        for (file, test) in names.filter(|(file, _)| file.ends_with(".rs")) {
-            let source = text(file);
-            assert!(source.contains(&format!("fn {test}(")), "{file} has no `{test}`:\n{promise}");
-            found += 1;
-        }
-        assert!(found > 0, "no test is named:\n{promise}");
+        assert!(named_tests(promise) > 0, "no test is named:\n{promise}");
     }
+    // What passes by which way, and when.
+    assert!(named_tests(&text("docs/network_functions.md")) >= 9);
+}
+
+/// How many tests a text names, all of which exist.
+fn named_tests(of: &str) -> usize {
+    // Names stand in code, as every second part between backticks.
+    let names = of.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
+    let names = names.filter(|(file, _)| file.ends_with(".rs"));
+    let exists = |(file, test): (&str, &str)| {
+        assert!(text(file).contains(&format!("fn {test}(")), "{file} has no `{test}`:\n{of}");
+    };
+    names.map(exists).count()
+}
+
+/// Where everything was installed before, nobody sees that a package is missing.
+#[test]
+fn each_package_of_the_check_says_what_it_is_for() {
+    let check = text("check.sh");
+    let list = |name: &str| {
+        let list = check.split(&format!("\n{name}=\"")).nth(1).expect("a list");
+        list.split('"').next().expect("its end").to_owned()
+    };
+    let lists = list("installed") + " " + &list("unpacked");
+    let packages: Vec<&str> =
+        lists.split_whitespace().map(|one| one.split('=').next().expect("a name")).collect();
+    let page = text("CONTRIBUTING.md");
+    let section = page.split("\n## What check.sh installs\n").nth(1).expect("a section");
+    let section = section.split("\n## ").next().expect("its end");
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let first = rows.filter_map(|row| row.split('|').nth(1));
+    let named: Vec<&str> = first.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let sorted = |mut all: Vec<&str>| {
+        all.sort_unstable();
+        all.join(" ")
+    };
+    assert_eq!(sorted(packages), sorted(named));
 }
 
 #[test]

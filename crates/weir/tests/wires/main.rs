@@ -9,6 +9,7 @@ mod copies;
 mod flapping;
 mod functions;
 mod in_kernel;
+mod passing;
 mod sending;
 mod space;
 mod steering;
