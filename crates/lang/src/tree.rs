@@ -192,10 +192,11 @@ pub(crate) struct Summarize {
     pub(crate) max: Option<Expr>,
 }
 
-/// `fill idle DURATION`, or just the word, which stands there.
+/// `fill idle DURATION`, `fill from start`, or just the word, which stands there.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Fill {
     pub(crate) word: Spanned<()>,
+    pub(crate) from_start: bool,
     pub(crate) idle: Option<Expr>,
 }
 

@@ -22,6 +22,9 @@ const BAD: &[(Code, &str)] = &[
     (Code::TooLarge, "packets | summarize n = count() every 1ms lateness 1h"),
     (Code::BadConstant, "packets | summarize n = count() every 10s lateness 0s"),
     (Code::BadConstant, "packets | summarize n = count() every 10s fill idle 6"),
+    (Code::BadConstant, "packets | summarize n = count() every 10s fill from start idle 1m"),
+    (Code::Unexpected, "packets | summarize n = count() every 10s fill from begin"),
+    (Code::NoEventTime, "packets | summarize n = count() by ip.src fill from start"),
     (Code::WrongArity, "packets | summarize l = late(ip.src) every 10s lateness 5s"),
     (
         Code::NoEventTime,

@@ -77,6 +77,7 @@ fn stage(s: &Stage) -> String {
             };
             let fill = match s.fill {
                 None => String::new(),
+                Some(fill) if fill.from_start => " fill from start".to_owned(),
                 Some(fill) => format!(" fill {:?}", fill.idle_ns),
             };
             let aggs = aggs.collect::<Vec<_>>().join(" ");
@@ -414,6 +415,17 @@ fn sliding_windows_with_lateness_and_filled_in() {
     - packets
       summarize packets=rate():float behind=late():int | ip.src=ip.src over 60000000000 every 10000000000 lateness 5000000000 fill Some(60000000000) max 1000
       -> ts:time ip.src:ip packets:float behind:int
+    ");
+}
+
+#[test]
+fn filled_in_from_the_start_a_top_is_that_of_all_windows() {
+    let text = "packets | summarize n = count() by ip.src every 10s fill from start | top 3 by n";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize n=count():int | ip.src=ip.src every 10000000000 fill from start max 67108864
+      top 3 -#2
+      -> ts:time ip.src:ip n:int
     ");
 }
 

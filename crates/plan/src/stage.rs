@@ -191,6 +191,12 @@ pub struct Summarize {
 }
 
 impl Summarize {
+    /// Whether its rows have a time. Windows that are filled in from the start come out in no order
+    /// of time.
+    pub fn is_timed(&self) -> bool {
+        self.window != Window::All && !self.fill.is_some_and(|fill| fill.from_start)
+    }
+
     /// Whether windows come out as they are, rather than put together from panes or filled in.
     pub fn is_plain(&self) -> bool {
         self.fill.is_none() && !matches!(self.window, Window::Sliding { .. })

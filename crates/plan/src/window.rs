@@ -14,6 +14,9 @@ pub struct Fill {
     /// A key is no longer filled in once a window starts so long after the end of the last one in
     /// which it had a row, in nanoseconds.
     pub idle_ns: Option<i64>,
+    /// Whether a key gets rows for the windows before its first one, too. These come out right
+    /// before that window, by window and then by key, so that rows have no event time.
+    pub from_start: bool,
     /// Rows that are filled in when the watermark moves once, as far as it may. When there are as
     /// many, further windows without rows are left out, and others that lack a key come out without
     /// it; both are counted as unfilled.
@@ -23,7 +26,12 @@ pub struct Fill {
 impl Fill {
     /// The usual one, with an idle time or without.
     pub fn idle(idle_ns: Option<i64>) -> Fill {
-        Fill { idle_ns, max_rows: FILL_ROWS_MAX }
+        Fill { idle_ns, from_start: false, max_rows: FILL_ROWS_MAX }
+    }
+
+    /// That which gives every key a row in every window from the first on.
+    pub fn from_start() -> Fill {
+        Fill { from_start: true, ..Fill::idle(None) }
     }
 }
 
@@ -152,6 +160,12 @@ mod tests {
                 "summarize  over 1m every 10s lateness 1s fill idle 1m",
             ),
             (Window::Tumbling(S), 0, Some(Fill::idle(None)), "summarize  every 1s fill"),
+            (
+                Window::Tumbling(S),
+                0,
+                Some(Fill::from_start()),
+                "summarize  every 1s fill from start",
+            ),
         ] {
             let (keys, aggs) = (Vec::new(), Vec::new());
             let max_groups = crate::limits::GROUPS_MAX;

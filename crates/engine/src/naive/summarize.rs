@@ -8,7 +8,8 @@
 //!
 //! Windows come out in the order of their starts. Without `fill` they are those that hold a row.
 //! With it, all from the first on that held one; in each, every key that had a row so far and is
-//! not idle has one too. Of more than [`FILL_MAX`] windows that held none and would come out in one
+//! not idle has one too, and `from start` the rows of the windows before come out with the first
+//! window of a key. Of more than [`FILL_MAX`] windows that held none and would come out in one
 //! step the further ones are left out, and counted; so are all of them once as many rows have been
 //! filled in as the plan allows, and windows that hold rows then come out with these alone, and are
 //! counted if they lack any.
@@ -35,7 +36,8 @@ pub(super) struct PaneGroups {
     next: i128,
     /// With `fill`, the keys that had a row, and the start of the last window in which they had.
     known: BTreeMap<Vec<Value>, i128>,
-    /// The start of the last window that held a row.
+    /// The start of the first window that held a row, and of the last.
+    first: Option<i128>,
     last: Option<i128>,
 }
 
@@ -46,7 +48,7 @@ impl PaneGroups {
             taken.insert((0, Vec::new()), vec![Vec::new(); s.aggs.len()]);
         }
         let known = BTreeMap::new();
-        PaneGroups { taken, rows: 0, next: i128::MIN, known, last: None }
+        PaneGroups { taken, rows: 0, next: i128::MIN, known, first: None, last: None }
     }
 }
 
@@ -145,7 +147,8 @@ impl StageContext<'_> {
             let mut window: Taken =
                 inside.map(|(key, values)| (key.clone(), values.clone())).collect();
             if s.fill.is_some() {
-                self.remember(s, g, lengths, start, &window);
+                let new = self.remember(s, g, lengths, start, &window);
+                self.fill_before(s, g, (lengths, start, &new), &mut filled, &mut rows);
                 if filled.has_room(s) {
                     filled.rows += add_known(s, g, start, &mut window);
                 } else if add_known(s, g, start, &mut window.clone()) > 0 {
@@ -156,7 +159,8 @@ impl StageContext<'_> {
             g.next = start + lengths.every;
             g.taken.retain(|(pane, _), _| *pane >= g.next);
         }
-        (rows, open.map_or(Mark::End, |open| Mark::At(clamp(open))))
+        let open = open.map(|open| if s.is_timed() { clamp(open) } else { i64::MIN });
+        (rows, open.map_or(Mark::End, Mark::At))
     }
 
     /// Puts out windows without rows, up to that which starts at `to`.
@@ -185,7 +189,32 @@ impl StageContext<'_> {
         g.next = to;
     }
 
-    /// Remembers the keys of a window that held rows, in their order as long as there is room.
+    /// With `from start`, puts out the rows that new keys have in the windows before this one.
+    fn fill_before(
+        &mut self,
+        s: &Summarize,
+        g: &PaneGroups,
+        (l, to, new): (Lengths, i128, &[Vec<Value>]),
+        filled: &mut Filled,
+        rows: &mut Vec<Row>,
+    ) {
+        let mut start = g.first.unwrap_or(to);
+        if new.is_empty() || !s.fill.is_some_and(|fill| fill.from_start) {
+            return;
+        }
+        while start < to && filled.has_room(s) {
+            let groups =
+                new.iter().map(|key| ((start, key.clone()), vec![Vec::new(); s.aggs.len()]));
+            self.put_out(s, Some(start), groups.collect(), rows);
+            filled.rows += new.len() as u64;
+            start += l.every;
+        }
+        let left = (to - start) / l.every;
+        self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
+    }
+
+    /// Remembers the keys of a window that held rows, in their order as long as there is room, and
+    /// returns those that are new.
     fn remember(
         &mut self,
         s: &Summarize,
@@ -193,19 +222,24 @@ impl StageContext<'_> {
         l: Lengths,
         start: i128,
         window: &Taken,
-    ) {
+    ) -> Vec<Vec<Value>> {
+        g.first = g.first.or(Some(start));
         g.last = Some(start);
+        let mut new = Vec::new();
         if let Some(idle) = s.fill.and_then(|fill| fill.idle_ns) {
             g.known.retain(|_, seen| start < *seen + l.over + idle as i128);
         }
         let keys: BTreeSet<&Vec<Value>> = window.keys().map(|(_, key)| key).collect();
         for key in keys {
             if g.known.contains_key(key) || (g.known.len() as u64) < s.max_groups {
-                g.known.insert(key.clone(), start);
+                if g.known.insert(key.clone(), start).is_none() {
+                    new.push(key.clone());
+                }
             } else {
                 self.evicted += 1;
             }
         }
+        new
     }
 
     /// The rows of one window, by key.
@@ -233,7 +267,7 @@ impl StageContext<'_> {
                     self.eval.aggregate(agg, &bare(all))
                 });
             }
-            rows.push(Row { ts, packet: None, cells });
+            rows.push(Row { ts: ts.filter(|_| s.is_timed()), packet: None, cells });
         }
     }
 }

@@ -189,7 +189,8 @@ impl Emitter {
         rows.order.extend((self.emitted..).take(n));
         self.emitted += n as u64;
         rows.clock.clear();
-        rows.clock.resize(n, start);
+        let is_timed = self.spec.plan.is_timed();
+        rows.clock.resize(n, if is_timed { start } else { 0 });
         rows.columns.iter_mut().for_each(|c| c.present = Bits::NONE);
         rows.time.present = Bits::NONE;
         let mut c = usize::from(self.spec.session().is_some());
@@ -197,6 +198,9 @@ impl Emitter {
             for column in [&mut rows.columns[0], &mut rows.time] {
                 column.word_mut()[..n].fill(start as u64);
                 column.present = Bits::first(n);
+            }
+            if !is_timed {
+                rows.time.present = Bits::NONE;
             }
             c = 1;
         }

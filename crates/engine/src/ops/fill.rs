@@ -19,8 +19,11 @@ pub(super) struct Filling {
     known: Groups,
     /// Of each known key of both layouts the start of the last window in which it had a row.
     seen: [Vec<i128>; 2],
-    /// The start of the last window that had a row.
+    /// The start of the first window that had a row, and of the last.
+    first: Option<i128>,
     last: Option<i128>,
+    /// How many keys of both layouts were known before the last window that had a row.
+    old: [usize; 2],
     /// Windows without a row that came out since the watermark moved, ...
     filled: u64,
     /// ... and rows that were filled in, in these and others.
@@ -41,7 +44,9 @@ impl Filling {
         Some(Filling {
             known: Groups::new(spec),
             seen: [Vec::new(), Vec::new()],
+            first: None,
             last: None,
+            old: [0; 2],
             filled: 0,
             rows: 0,
             keys: spec.layouts.iter().map(|l| Keys::new(l.words)).collect(),
@@ -96,7 +101,11 @@ impl Filling {
 
     /// Remembers the keys of a window that had rows.
     pub(super) fn remember(&mut self, start: i128, groups: &Groups, spent: Spent<'_>) {
+        self.first = self.first.or(Some(start));
         self.last = Some(start);
+        self.old = std::array::from_fn(|v| {
+            self.known.variants.get(v).map_or(0, |variant| variant.table.len())
+        });
         let most = self.spec.plan.max_groups.saturating_sub(self.known.len() as u64);
         let mut is_tight = most < groups.len() as u64;
         if is_tight && self.end(0) != i128::MAX {
@@ -139,6 +148,33 @@ impl Filling {
         for &row in self.map.iter().filter(|&&row| row != NO_ROW) {
             seen[row as usize] = start;
         }
+    }
+
+    /// With `from start`, where the windows begin that lack the keys which came first in the window
+    /// from `start` on.
+    pub(super) fn first_without_new(&self, start: i128) -> i128 {
+        let from_start = self.spec.plan.fill.is_some_and(|fill| fill.from_start);
+        let new = self.seen.iter().zip(self.old).any(|(seen, old)| seen.len() > old);
+        self.first.filter(|_| from_start && new).unwrap_or(start)
+    }
+
+    /// Gives groups of a window those keys, as long as there is room. If there is none, the windows
+    /// up to `to` that lack them are counted.
+    pub(super) fn add_new(&mut self, start: i128, groups: &mut Groups, to: (i128, i128)) -> bool {
+        let (to, every) = to;
+        if !self.has_room() {
+            let left = (to - start).div_euclid(every);
+            self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
+            return false;
+        }
+        for v in 0..groups.variants.len() {
+            self.ids.clear();
+            self.ids.extend(self.old[v] as u32..self.seen[v].len() as u32);
+            let Filling { known, keys, ids, map, spec, .. } = self;
+            add(groups, known, v, ids, (&mut keys[v], map), (spec, u64::MAX));
+        }
+        self.rows += groups.len() as u64;
+        true
     }
 
     /// Gives the groups of the window from `start` on those keys that it lacks.

@@ -19,6 +19,9 @@ pub(super) struct Windows {
     lateness: i128,
     /// No window that starts before this one comes out any more.
     next: i128,
+    /// A window that waits until those before it that lack its new keys are out: the next of these,
+    /// its own start, and its groups.
+    waiting: Option<(i128, i128, Groups)>,
     /// The start of the pane that is lent to be put out.
     lent: Option<i64>,
 }
@@ -38,6 +41,7 @@ impl Windows {
             pane: window.pane()? as i128,
             lateness: spec.plan.lateness_ns as i128,
             next: i128::MIN,
+            waiting: None,
             lent: None,
         })
     }
@@ -66,6 +70,9 @@ impl Windows {
     /// start and its groups.
     pub(super) fn next(&mut self, end: Option<i128>, spent: Spent<'_>) -> Option<(i64, Groups)> {
         loop {
+            if let Some(window) = self.before_waiting(spent) {
+                return Some(window);
+            }
             // The next window with a row, and the next that is not to come out yet.
             let held = self.panes.first().map(|first| {
                 let earliest = floor(self.begin(first) + self.pane - self.over - 1, self.every);
@@ -87,8 +94,30 @@ impl Windows {
                 return Some((clamp(start), groups));
             }
             let start = held.filter(|held| open.is_none_or(|open| *held < open))?;
-            return Some((clamp(start), self.take(start, spent)));
+            let groups = self.take(start, spent);
+            let filling = self.filling.as_ref();
+            let first = filling.map_or(start, |filling| filling.first_without_new(start));
+            self.waiting = Some((first, start, groups));
         }
+    }
+
+    /// The window that waits, or one before it with the keys that it lacks.
+    fn before_waiting(&mut self, spent: Spent<'_>) -> Option<(i64, Groups)> {
+        let (next, start, mut groups) = self.waiting.take()?;
+        if next < start
+            && let Some(filling) = &mut self.filling
+        {
+            let mut before = self.panes.memory();
+            if filling.add_new(next, &mut before, (start, self.every)) {
+                self.waiting = Some((next + self.every, start, groups));
+                return Some((clamp(next), before));
+            }
+            self.panes.recycle(before, spent);
+        }
+        if let Some(filling) = &mut self.filling {
+            filling.complete_held(start, &mut groups);
+        }
+        Some((clamp(start), groups))
     }
 
     /// The groups of the window from `start` on, which holds all panes there are.
@@ -102,10 +131,9 @@ impl Windows {
             self.lent = Some(pane);
             return groups;
         }
-        let mut groups = self.panes.take_window(is_over, spent);
+        let groups = self.panes.take_window(is_over, spent);
         if let Some(filling) = &mut self.filling {
             filling.remember(start, &groups, spent);
-            filling.complete_held(start, &mut groups);
         }
         groups
     }
@@ -268,6 +296,45 @@ mod tests {
     }
 
     #[test]
+    fn from_the_start_a_key_has_the_windows_before_its_first_one() {
+        let packets = frames(&[(500, 60), (2500, 70), (3500, 60), (3600, 80), (4500, 90)]);
+        let mut s = windows(&["len"], Window::Tumbling(S));
+        s.fill = Some(Fill::from_start());
+        let expected = [
+            "0: 60 1 60",
+            "1: 60 0 absent",
+            // Here the second key comes: first its windows before, then the window.
+            "0: 70 0 absent",
+            "1: 70 0 absent",
+            "2: 60 0 absent",
+            "2: 70 1 70",
+            "0: 80 0 absent",
+            "1: 80 0 absent",
+            "2: 80 0 absent",
+            "3: 60 1 60",
+            "3: 70 0 absent",
+            "3: 80 1 80",
+            "0: 90 0 absent",
+            "1: 90 0 absent",
+            "2: 90 0 absent",
+            "3: 90 0 absent",
+            "4: 60 0 absent",
+            "4: 70 0 absent",
+            "4: 80 0 absent",
+            "4: 90 1 90",
+        ];
+        assert_eq!(rows(s.clone(), &packets), (expected.map(str::to_owned).to_vec(), [0; 3]));
+        // Two rows at most: one window of the second key lacks it, and all of the others.
+        s.fill = Some(Fill { max_rows: 2, ..Fill::from_start() });
+        let (got, [late, evicted, unfilled]) = rows(s, &packets);
+        assert_eq!((late, evicted), (0, 0));
+        assert!(unfilled > 0 && got.len() < 20, "{unfilled}: {got:?}");
+        let mut s = windows(&["len"], Window::Sliding { over: 2 * S, every: S });
+        s.fill = Some(Fill::from_start());
+        assert_eq!(rows(s, &packets).0.len(), 4 * 6);
+    }
+
+    #[test]
     fn a_gap_in_time_is_not_filled_without_end() {
         let mut s = windows(&[], Window::Tumbling(S));
         s.fill = Some(Fill::idle(None));
@@ -294,7 +361,7 @@ mod tests {
             (3, 3 + 3 + (3 + 1) + (3 + 1), 17 + (1 + 18) + 1),
             (0, 3 + 1 + 1, 18 + 20 + 2),
         ] {
-            s.fill = Some(Fill { idle_ns: None, max_rows });
+            s.fill = Some(Fill { idle_ns: None, from_start: false, max_rows });
             let (got, counts) = rows(s.clone(), &frames(&packets));
             assert_eq!((got.len(), counts), (all, [0, 0, left]), "{max_rows}: {got:?}");
         }
@@ -440,7 +507,9 @@ mod tests {
             let mut s = windows(&["len"], Window::Sliding { over: over.max(every), every });
             s.aggs.push(agg(AggFunc::Late, None));
             let max_rows = if over % 3 == 0 { 20 } else { u64::MAX };
-            s.fill = fills.then_some(Fill { idle_ns: idle, max_rows });
+            let from_start = idle.is_some_and(|idle| idle % 3 == 0);
+            let idle_ns = idle.filter(|_| !from_start);
+            s.fill = fills.then_some(Fill { idle_ns, from_start, max_rows });
             s.lateness_ns = lateness_ns;
             let plan = program(vec![Stage::Summarize(s)]);
             let frames = Frames::new(LinkType::ETHERNET, &frames);

@@ -17,7 +17,7 @@ use weir_plan::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use weir_plan::functions::{Parameter, Secret};
 use weir_plan::limits::{GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use weir_plan::{
-    Agg, AggFunc, Expr, Input, Pipeline, Program, Reshaping, Scan, Schema, Session, Stage,
+    Agg, AggFunc, Expr, Fill, Input, Pipeline, Program, Reshaping, Scan, Schema, Session, Stage,
     Summarize, Type, Value, Window,
 };
 
@@ -395,7 +395,7 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     let scope = rows.scope();
     let (window, lateness_ns, fill) = match (rows.timed, c.below(6)) {
         (false, _) | (_, 0) => (Window::All, 0, None),
-        (true, 1..=3) => windows(c, !rows.windowed),
+        (true, 1..=3) => windows(c, !rows.windowed, rows.fields),
         (true, _) => (Window::Session(session(c)), 0, None),
     };
     let sessions = matches!(window, Window::Session(_));
@@ -416,7 +416,7 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     }
     keys.iter().for_each(|(name, e)| _ = schema.put(name, e.ty.clone()));
     aggs.iter().for_each(|a| _ = schema.put(&a.name, a.ty.clone()));
-    let timed = window != Window::All;
+    let timed = window != Window::All && !fill.is_some_and(|fill: Fill| fill.from_start);
     let windowed = timed && !sessions;
     let (apart, names) = (rows.apart, rows.names);
     *rows = Rows { schema, fields: false, at_hand: false, apart, timed, windowed, names };

@@ -9,7 +9,8 @@ const EVERY_NS: [i64; 6] =
     [1_000_000_000, 100_000_000, 250_000_000, 10_000_000_000, 7_000_000, 3_600_000_000_000];
 
 /// Windows over packets, or rows of other windows; their lateness, and whether they are filled in.
-pub(crate) fn windows(c: &mut Choices, packets: bool) -> (Window, i64, Option<Fill>) {
+/// From the start on only the `first` are, so that answers do not grow from stage to stage.
+pub(crate) fn windows(c: &mut Choices, packets: bool, first: bool) -> (Window, i64, Option<Fill>) {
     let every = *c.pick(&EVERY_NS);
     let window = match c.below(3) {
         0 | 1 => Window::Tumbling(every),
@@ -29,6 +30,10 @@ pub(crate) fn windows(c: &mut Choices, packets: bool) -> (Window, i64, Option<Fi
     let longest = if packets { 20 * every } else { 1 };
     let idle_ns = *c.pick(&[every, every / 2, longest]);
     let max_rows = *c.pick(&[FILL_ROWS_MAX, FILL_ROWS_MAX, 7, 40]);
-    let fill = fills.then_some(Fill { idle_ns: ends.then_some(idle_ns), max_rows });
+    let from_start = first && every >= 250_000_000 && c.once_in(3);
+    let idle_ns = (ends && !from_start).then_some(idle_ns);
+    // Each of many keys has all windows before it.
+    let max_rows = if from_start { *c.pick(&[1000, 7, 40]) } else { max_rows };
+    let fill = fills.then_some(Fill { idle_ns, from_start, max_rows });
     (window, lateness_ns, fill)
 }

@@ -49,6 +49,8 @@ impl<'t> Checker<'t> {
         let windowed = s.every.is_some() || s.over.is_some();
         let time = match windowed {
             _ if s.has_sessions() => EventTime::Session,
+            // Rows of a window come out as long as further keys come: none is over before the end.
+            true if s.fill.as_ref().is_some_and(|fill| fill.from_start) => EventTime::None(word),
             true => EventTime::Window,
             false => EventTime::None(word),
         };

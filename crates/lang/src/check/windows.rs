@@ -147,7 +147,16 @@ impl<'t> Checker<'t> {
         if s.has_sessions() || s.every.is_none() && s.over.is_none() {
             return self.needs_windows("fill", fill.word.span, "every 10s fill");
         }
-        Some(Some(Fill::idle(idle_ns)))
+        if !fill.from_start {
+            return Some(Some(Fill::idle(idle_ns)));
+        }
+        if let Some(idle) = &fill.idle {
+            let message = "`fill from start` gives every key all windows, and `idle` ends them";
+            let d = Diagnostic::new(Code::BadConstant, idle.span, message);
+            self.report(d.help("leave one of the two out"));
+            return None;
+        }
+        Some(Some(Fill::from_start()))
     }
 
     fn needs_windows<T>(&mut self, clause: &str, span: Span, example: &str) -> Option<T> {

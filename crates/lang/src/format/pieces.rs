@@ -125,9 +125,11 @@ impl Pieces<'_> {
             clauses.extend(own.map(Doc::All));
         }
         clauses.extend(s.lateness.iter().map(|e| clause("lateness ", e)));
-        clauses.extend(s.fill.iter().map(|fill| match &fill.idle {
-            Some(idle) => clause("fill idle ", idle),
-            None => text("fill"),
+        clauses.extend(s.fill.iter().map(|fill| match (&fill.idle, fill.from_start) {
+            (Some(idle), false) => clause("fill idle ", idle),
+            (Some(idle), true) => clause("fill from start idle ", idle),
+            (None, false) => text("fill"),
+            (None, true) => text("fill from start"),
         }));
         clauses.extend(s.max.iter().map(|e| clause("max ", e)));
         let others = [&s.over, &s.every, &s.lateness, &s.max].into_iter();

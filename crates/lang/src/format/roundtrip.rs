@@ -188,7 +188,9 @@ fn stage() -> impl Strategy<Value = Stage> {
     let distinct = (vec(expr(), 1..3), clauses.clone());
     let hello = clauses.clone();
     let idle = option::of(expr());
-    let fill = option::of(idle.prop_map(|idle| Fill { word: at(()), idle }));
+    let fill = (any::<bool>(), idle);
+    let fill =
+        option::of(fill.prop_map(|(from_start, idle)| Fill { word: at(()), from_start, idle }));
     let windows = (option::of(expr()), option::of(expr()), fill, sessions());
     let summarize = (vec(agg(), 1..4), vec(item(), 0..3), clauses.clone(), windows);
     let scan = (vec(named(), 1..3), vec(expr(), 0..3), clauses, expr());

@@ -247,8 +247,14 @@ impl<'a> Parser<'a> {
 
     /// What stands after the word `fill`.
     fn fill(&mut self, word: Span) -> Option<Fill> {
+        let from_start = self.eat_word("from");
+        if from_start && !self.eat_word("start") {
+            let d = self.expected("`start`").help("write `fill from start`");
+            self.unexpected(d);
+            return None;
+        }
         let idle = if self.eat_word("idle") { Some(self.expr()?) } else { None };
-        Some(Fill { word: Spanned::new((), word), idle })
+        Some(Fill { word: Spanned::new((), word), from_start, idle })
     }
 
     fn agg(&mut self) -> Option<AggItem> {

@@ -101,6 +101,7 @@ fn windows(s: &Summarize) -> String {
     }
     match s.fill {
         None => {}
+        Some(Fill { from_start: true, .. }) => out += " fill from start",
         Some(Fill { idle_ns: None, .. }) => out += " fill",
         Some(Fill { idle_ns: Some(idle), .. }) => {
             out += &format!(" fill idle {}", Value::Duration(idle));

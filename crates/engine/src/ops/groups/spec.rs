@@ -137,6 +137,9 @@ impl Spec {
 
     /// The watermark that rows emitted by a close at `watermark` obey.
     pub(crate) fn downstream(&self, watermark: i64) -> i64 {
+        if !self.plan.is_timed() {
+            return i64::MIN;
+        }
         let closing = self.closing(watermark);
         match (self.plan.window, self.every()) {
             (Window::Sliding { over, every }, Some(pane)) => {

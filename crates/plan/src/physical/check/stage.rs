@@ -74,7 +74,7 @@ impl Rows {
     /// What is known after a stage that fits.
     fn pass(&mut self, stage: &Stage, ends: &[Rows]) {
         match stage {
-            Stage::Summarize(s) => self.timed = s.window != Window::All,
+            Stage::Summarize(s) => self.timed = s.is_timed(),
             Stage::Union(union) => self.timed &= union.others.iter().all(|&i| ends[i].timed),
             _ => {}
         }
@@ -251,7 +251,8 @@ fn summarize(reach: &Reach<'_>, s: &Summarize, rows: &Rows) -> bool {
     };
     let until = s.until.as_ref().is_none_or(|until| sessions && reach.is(until, &Type::Bool));
     let fill = s.fill.is_none_or(|fill| {
-        s.window.over().is_some() && fill.idle_ns.is_none_or(|ns| ns >= 0) && fill.max_rows > 0
+        let idle = fill.idle_ns.is_none_or(|ns| ns >= 0 && !fill.from_start);
+        s.window.over().is_some() && idle && fill.max_rows > 0
     });
     (rows.timed || s.window == Window::All)
         && window(s)

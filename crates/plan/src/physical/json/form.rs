@@ -157,7 +157,7 @@ choice!(Window {
     Session(session) = "session",
 });
 record!(Session { gap_ns: "gap_ns", active_ns: "active_ns", rows: "rows" });
-record!(Fill { idle_ns: "idle_ns", max_rows: "max_rows" });
+record!(Fill { idle_ns: "idle_ns", from_start: "from_start", max_rows: "max_rows" });
 record!(Agg { name: "name", func: "function", arg: "argument", cond: "where", ty: "type" });
 choice!(AggFunc {
     Count = "count",
