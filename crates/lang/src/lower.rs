@@ -221,11 +221,11 @@ fn fold_binary(op: BinaryOp, a: Value, b: Value) -> Option<Value> {
         BinaryOp::Sub => a.checked_sub(b),
         BinaryOp::Mul => a.checked_mul(b),
         BinaryOp::Div => a.checked_div(b),
-        BinaryOp::Rem => a.checked_rem(b),
+        BinaryOp::Rem => (b != 0).then(|| a.wrapping_rem(b)),
         BinaryOp::BitAnd => Some(a & b),
         BinaryOp::BitOr => Some(a | b),
         BinaryOp::BitXor => Some(a ^ b),
-        BinaryOp::Shl => (0..64).contains(&b).then(|| a << b),
+        BinaryOp::Shl if (0..64).contains(&b) => i64::try_from(i128::from(a) << b).ok(),
         BinaryOp::Shr => (0..64).contains(&b).then(|| a >> b),
         _ => None,
     };

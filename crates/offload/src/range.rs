@@ -38,9 +38,10 @@ pub(crate) fn of_op(op: NumOp, a: Range, b: Range) -> Result<Range, &'static str
             Err("could shift by less than 0 or more than 63, which user space counts")
         }
         NumOp::Shl => {
-            let max = u32::try_from(b.max).ok().and_then(|by| a_max.checked_shl(by));
-            let fits = max.and_then(|max| Range::checked(0, max)).filter(|_| natural);
-            Ok(fits.unwrap_or(Range::ALL))
+            let (less, more) = (1 << b_min, 1 << b_max);
+            let min = a_min * if a_min < 0 { more } else { less };
+            let max = a_max * if a_max < 0 { less } else { more };
+            Range::checked(min, max).ok_or("could shift bits out, which user space counts")
         }
         NumOp::Shr => Ok(Range { min: a.min.min(0), max: a.max.max(0) }),
         NumOp::Min => Ok(Range { min: a.min.min(b.min), max: a.max.min(b.max) }),
@@ -74,7 +75,10 @@ mod tests {
             NumOp::And => Some(a & b),
             NumOp::Or => Some(a | b),
             NumOp::Xor => Some(a ^ b),
-            NumOp::Shl => u32::try_from(b).ok().filter(|&b| b < 64).map(|b| a << b),
+            NumOp::Shl => match b {
+                0..64 => i64::try_from(i128::from(a) << b).ok(),
+                _ => None,
+            },
             NumOp::Shr => u32::try_from(b).ok().filter(|&b| b < 64).map(|b| a >> b),
             NumOp::Min => Some(a.min(b)),
             NumOp::Max => Some(a.max(b)),

@@ -295,7 +295,12 @@ impl<'t> Checker<'t> {
             let both = lower::constant(a).is_some() && lower::constant(b).is_some();
             if (zero && matches!(op.node, Div | Rem)) || both {
                 let message = format!("{} never has a value", say(self.text, span));
-                let why = if zero { "it divides by zero" } else { "it leaves 64 bits" };
+                let by = |kind: &ExprKind| matches!(kind, ExprKind::Const(Value::Int(0..64)));
+                let why = match op.node {
+                    _ if zero => "it divides by zero",
+                    Shl | Shr if !by(&b.kind) => "it shifts by less than 0 or more than 63",
+                    _ => "it leaves 64 bits",
+                };
                 self.report(Diagnostic::new(Code::AlwaysAbsent, span, message).label(why));
             }
         }

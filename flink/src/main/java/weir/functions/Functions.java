@@ -212,7 +212,11 @@ public final class Functions {
     /** {@code a << b}. */
     public static class Shl extends ScalarFunction {
         public Long eval(Long a, Long b) {
-            return a == null || b == null || b < 0 || b > 63 ? null : (Long) (a << b);
+            if (a == null || b == null || b < 0 || b > 63) {
+                return null;
+            }
+            long shifted = a << b;
+            return shifted >> b == a ? (Long) shifted : null;
         }
     }
 
