@@ -173,6 +173,7 @@ fn call(func: &Func, args: &[Expr], input: &Schema) -> Result<Term, String> {
         Func::MinOf if !is(Type::Str) && !is(Type::Bytes) && !is(Type::Ip) => "weir_min_of",
         Func::MaxOf if !is(Type::Str) && !is(Type::Bytes) && !is(Type::Ip) => "weir_max_of",
         Func::SeqDiff => "weir_seq_diff",
+        Func::SeqAdd => "weir_seq_add",
         Func::Math(Math::Sqrt) => "weir_sqrt",
         Func::Math(Math::Exp) => "weir_exp",
         Func::Math(Math::Ln) => "weir_ln",

@@ -250,7 +250,7 @@ impl Func {
                 !matches!(args[..], [Expr { ty: Type::Str | Type::Bytes, .. }])
                     && args.iter().all(Expr::always_present)
             }
-            Func::MinOf | Func::MaxOf | Func::Clamp | Func::SeqDiff => {
+            Func::MinOf | Func::MaxOf | Func::Clamp | Func::SeqDiff | Func::SeqAdd => {
                 args.iter().all(Expr::always_present)
             }
             _ => false,

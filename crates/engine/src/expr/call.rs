@@ -57,7 +57,7 @@ impl Compiler<'_> {
             | Func::Round(_)
             | Func::Math(_)
             | Func::Part(_) => self.convert(conversion(f, &args[0].ty), &args[0], &e.ty, scope),
-            Func::Pow | Func::SeqDiff | Func::Bin => {
+            Func::Pow | Func::SeqDiff | Func::SeqAdd | Func::Bin => {
                 self.binary(arithmetic(f), &args[0], &args[1], &e.ty, scope)
             }
             Func::Prefix { .. } | Func::Anonymize(_) | Func::CommunityId { .. } => {
@@ -191,6 +191,7 @@ fn arithmetic(f: &Func) -> Arith {
     match f {
         Func::Pow => Arith::Pow,
         Func::SeqDiff => Arith::SeqDiff,
+        Func::SeqAdd => Arith::SeqAdd,
         Func::Bin => Arith::Bin,
         other => unreachable!("{other:?} is of no two numbers"),
     }

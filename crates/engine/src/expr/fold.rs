@@ -127,6 +127,7 @@ pub(crate) fn is_total(e: &Expr) -> bool {
                     | Func::Prefix { .. }
                     | Func::Clamp
                     | Func::SeqDiff
+                    | Func::SeqAdd
                     | Func::Coalesce
                     | Func::MinOf
                     | Func::MaxOf

@@ -91,6 +91,7 @@ pub(crate) fn arith(
         Arith::Bin => checked(rows, a, b, out, |x, y| option(bin(int(x), int(y)))),
         Arith::Pow => float(rows, a, b, out, f64::powf),
         Arith::SeqDiff => plain(rows, a, b, out, |x, y| x.wrapping_sub(y) as i32 as i64 as u64),
+        Arith::SeqAdd => plain(rows, a, b, out, |x, y| u64::from(x.wrapping_add(y) as u32)),
     }
 }
 
@@ -121,7 +122,6 @@ fn remainder(x: i64, y: i64) -> Option<i64> {
     if y == -1 { Some(0) } else { x.checked_rem(y) }
 }
 
-#[inline(always)]
 /// `x << by`, and whether it loses bits, the sign among them, or shifts by less than 0 or more than
 /// 63.
 #[inline(always)]
@@ -130,6 +130,7 @@ fn shifted(x: i64, by: u64) -> (i64, bool) {
     (v, by >= 64 || v >> (by & 63) != x)
 }
 
+#[inline(always)]
 fn option(v: Option<i64>) -> (i64, bool) {
     (v.unwrap_or(0), v.is_none())
 }
@@ -284,6 +285,50 @@ mod tests {
         assert_eq!(one(Arith::Bin, -1, 10), Some(-10));
         assert_eq!(one(Arith::Bin, 5, 0), None);
         assert_eq!(one(Arith::Bin, i64::MIN, 10), None);
+    }
+
+    #[test]
+    fn sequence_numbers_start_again() {
+        let most = i64::from(u32::MAX);
+        for (a, n, sum) in [
+            (0, 0, 0),
+            (most, 1, 0),
+            (most, 2, 1),
+            (most - 1, 1, most),
+            (0, -1, most),
+            (7, 1 << 32, 7),
+            (most, i64::MIN, most),
+            (i64::MAX, i64::MAX, most - 1),
+        ] {
+            assert_eq!(one(Arith::SeqAdd, a, n), Some(sum), "{a} and {n}");
+            let back = one(Arith::SeqDiff, sum, a);
+            assert_eq!(back, Some(i64::from(n as i32)), "{sum} after {a}");
+        }
+    }
+
+    #[test]
+    fn shifts_lose_no_bits() {
+        for (x, by, left, right) in [
+            (1, 0, Some(1), Some(1)),
+            (1, 1, Some(2), Some(0)),
+            (1, 62, Some(1 << 62), Some(0)),
+            (1, 63, None, Some(0)),
+            (1, 64, None, None),
+            (1, -1, None, None),
+            (0, 63, Some(0), Some(0)),
+            (0, 64, None, None),
+            (3, 62, None, Some(0)),
+            (-1, 63, Some(i64::MIN), Some(-1)),
+            (-2, 63, None, Some(-1)),
+            (-8, 1, Some(-16), Some(-4)),
+            (i64::MAX, 1, None, Some(i64::MAX / 2)),
+            (i64::MIN, 0, Some(i64::MIN), Some(i64::MIN)),
+            (i64::MIN, 63, None, Some(-1)),
+            (1, i64::MIN, None, None),
+        ] {
+            assert_eq!(one(Arith::Shl, x, by), left, "{x} << {by}");
+            assert_eq!(one(Arith::Shr, x, by), right, "{x} >> {by}");
+        }
     }
 
     #[test]

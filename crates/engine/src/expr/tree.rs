@@ -255,6 +255,7 @@ pub(crate) enum Arith {
     Bin,
     Pow,
     SeqDiff,
+    SeqAdd,
     /// Of operands whose ranges say that the result fits.
     AddFits,
     SubFits,

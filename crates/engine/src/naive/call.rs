@@ -100,6 +100,10 @@ impl Eval<'_> {
                 let ahead = (i128::from(word(a)) - i128::from(word(b))).rem_euclid(1 << 32) as i64;
                 Value::Int(if ahead < 1 << 31 { ahead } else { ahead - (1 << 32) })
             }
+            (Func::SeqAdd, [a, b]) => {
+                let sum = i128::from(word(a)) + i128::from(word(b));
+                Value::Int(sum.rem_euclid(1 << 32) as i64)
+            }
             (Func::EntropyOf, [a]) => Value::Float(entropy(bytes(a))),
             (Func::StrLen | Func::BytesLen, [a]) => Value::Int(bytes(a).len() as i64),
             _ => unreachable!("{func:?} of {} arguments", args.len()),

@@ -144,7 +144,9 @@ fn present(c: &mut Choices, ty: &Type) -> Value {
             let ints = [1, 0, 2, 6, 17, 53, 80, -1, 64, 63, 1500, i64::MAX, i64::MIN];
             Value::Int(*c.pick(&ints))
         }
-        Type::Float => Value::Float(*c.pick(&[0.0, -0.0, 1.0, -2.5, 1e300, 1e-300, -5e-324, 9.3e18])),
+        Type::Float => {
+            Value::Float(*c.pick(&[0.0, -0.0, 1.0, -2.5, 1e300, 1e-300, -5e-324, 9.3e18]))
+        }
         Type::Str => Value::Str((*c.pick(&["", "a", "10.0", "É", "true", "1"])).into()),
         Type::Bytes => Value::Bytes((*c.pick(&[&b""[..], b"a", b"\xff\x00"])).into()),
         Type::Ip => {
@@ -375,7 +377,8 @@ fn int(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
         }
         9 => {
             let (a, b) = (expr(c, scope, &int, d), expr(c, scope, &int, d));
-            ExprKind::Call(Func::SeqDiff, vec![a, b])
+            let f = c.pick(&[Func::SeqDiff, Func::SeqAdd]).clone();
+            ExprKind::Call(f, vec![a, b])
         }
         6 => {
             let f = c.pick(&[Func::Abs, Func::User(0)]).clone();

@@ -235,6 +235,15 @@ pub static BUILTINS: &[Builtin] = &[
          1982)",
     ),
     row(
+        "seq_add(a, n)",
+        Func::SeqAdd,
+        &[INT, INT],
+        Gives::Type(Int),
+        Free,
+        "the 32-bit sequence number that is `n` after `a`, which after 2^32 - 1 starts again at 0 \
+         (RFC 1982); `n` may be negative",
+    ),
+    row(
         "contains(s, part)",
         Func::Contains,
         &[TEXT_OR_BYTES, TEXT_OR_BYTES],

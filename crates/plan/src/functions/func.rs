@@ -101,6 +101,9 @@ pub enum Func {
     /// `seq_diff(a, b)`: how far the 32-bit sequence number `a` is ahead of `b`, from -2^31 to
     /// 2^31 - 1 (RFC 1982); of larger ints, their low 32 bits. int int, int.
     SeqDiff,
+    /// `seq_add(a, n)`: the 32-bit sequence number that is `n` after `a` (RFC 1982): the low 32
+    /// bits of the sum, from 0 to 2^32 - 1; `n` may be negative. int int, int.
+    SeqAdd,
     /// `year(t)`, `hour(t)`, …: a part of a time in UTC. time, int.
     Part(Part),
     /// `bin(t, d)`: `t` rounded down to a multiple of `d` since 1970 (towards minus infinity).

@@ -47,6 +47,7 @@ public final class Functions {
             Map.entry("weir_key", Key.class),
             Map.entry("weir_ns", Ns.class),
             Map.entry("weir_seq_diff", SeqDiff.class),
+            Map.entry("weir_seq_add", SeqAdd.class),
             Map.entry("weir_sqrt", Curves.Sqrt.class),
             Map.entry("weir_exp", Curves.Exp.class),
             Map.entry("weir_ln", Curves.Ln.class),
@@ -167,6 +168,13 @@ public final class Functions {
     public static class SeqDiff extends ScalarFunction {
         public Long eval(Long a, Long b) {
             return a == null || b == null ? null : (Long) (long) (int) (a - b);
+        }
+    }
+
+    /** The sequence number of 32 bits that is so much after another. */
+    public static class SeqAdd extends ScalarFunction {
+        public Long eval(Long a, Long b) {
+            return a == null || b == null ? null : (Long) Integer.toUnsignedLong((int) (a + b));
         }
     }
 
