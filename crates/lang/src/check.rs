@@ -21,6 +21,7 @@ mod expr;
 mod file;
 mod hello;
 mod join;
+mod meant;
 mod metric;
 mod name;
 mod never;

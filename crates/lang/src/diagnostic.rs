@@ -246,7 +246,8 @@ codes! {
     UnknownType,
     /// A query beyond one of the named limits.
     TooLarge,
-    /// A param or a let that nothing uses, or a `trim` or `tag` that changes no frame.
+    /// A param or a let that nothing uses, a let whose rows are printed beside others, or a `trim`
+    /// or `tag` that changes no frame.
     Unused,
     /// A pattern of a `match` that earlier ones leave nothing to.
     UnreachableArm,
@@ -272,6 +273,12 @@ codes! {
     OneAnswer,
     /// A constant in another unit than the place takes, such as 0.95 of a percent.
     OddConstant,
+    /// A sum or difference of a sequence number, which starts again at 0 after 2^32.
+    SequenceNumber,
+    /// A quotient of whole numbers, which has no fraction, where a share is meant.
+    WholeQuotient,
+    /// A `distinct` of rows of windows, which starts anew with each of them.
+    DistinctPerWindow,
 }
 
 impl Code {
@@ -283,7 +290,10 @@ impl Code {
             | Code::AlwaysPresent
             | Code::AlwaysAbsent
             | Code::OneAnswer
-            | Code::OddConstant => Severity::Warning,
+            | Code::OddConstant
+            | Code::SequenceNumber
+            | Code::WholeQuotient
+            | Code::DistinctPerWindow => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -313,7 +323,7 @@ mod tests {
         assert_eq!(numbered[9], "W010 ForeignWord");
         assert_eq!(numbered[26], "W027 TypeMismatch");
         assert_eq!(numbered[45], "W046 TooLarge");
-        assert_eq!(numbered.last().unwrap(), "W059 OddConstant");
+        assert_eq!(numbered.last().unwrap(), "W062 DistinctPerWindow");
     }
 
     #[test]

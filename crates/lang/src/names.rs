@@ -109,6 +109,8 @@ pub(crate) struct Scope {
     pub(crate) anonymized: Vec<(Anonymize, Span)>,
     /// Fields of packets that columns replace, and where: packets still have what they came with.
     pub(crate) replaced: BTreeMap<String, Span>,
+    /// Columns that are quotients of whole numbers, and where they were divided.
+    pub(crate) quotients: BTreeMap<String, Span>,
 }
 
 /// Which stage took a column or a field.
@@ -209,6 +211,19 @@ impl Scope {
         if self.packets && self.field(name).is_some() {
             self.replaced.entry(name.to_owned()).or_insert(span);
         }
+    }
+
+    /// Notes whether the column `name` is a quotient of whole numbers, and where it was divided.
+    pub(crate) fn set_quotient(&mut self, name: &str, divided: Option<Span>) {
+        match divided {
+            Some(span) => self.quotients.insert(name.to_owned(), span),
+            None => self.quotients.remove(name),
+        };
+    }
+
+    /// Where the column `name` was divided, if it is a quotient of whole numbers.
+    pub(crate) fn quotient(&self, name: &str) -> Option<Span> {
+        self.quotients.get(name).copied()
     }
 
     /// The rows after a stage that keeps nothing but its own columns.

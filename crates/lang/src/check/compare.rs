@@ -39,6 +39,7 @@ impl<'t> Checker<'t> {
             return None;
         }
         self.warn_of_one_answer(op, (&a, a_tree), (&b, b_tree));
+        self.warn_of_whole_compared(scope, (&a, a_tree), (&b, b_tree));
         let (a, b) = (lower::cast(a, &ty), lower::cast(b, &ty));
         Some(lower::binary(op.node, Type::Bool, a, b))
     }

@@ -268,6 +268,7 @@ impl<'t> Checker<'t> {
         use BinaryOp::*;
         use Type::{Duration, Float, Int, Time};
         let span = a_tree.span.to(b_tree.span);
+        self.warn_of_sequence_numbers((a_tree, &a), op, (b_tree, &b));
         let float = |e: Expr| match e.ty {
             Float => e,
             _ => lower::fold(lower::unary(UnaryOp::ToFloat, Float, e)),

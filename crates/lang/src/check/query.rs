@@ -300,6 +300,7 @@ impl<'t> Checker<'t> {
         if self.diagnostics.iter().any(Diagnostic::is_error) {
             return Program::default();
         }
+        self.stray_lets();
         let mut program = Program { pipelines: Vec::new(), source: self.source };
         let mut numbers = Vec::new();
         for built in std::mem::take(&mut self.built) {
@@ -332,6 +333,32 @@ impl<'t> Checker<'t> {
             self.unused();
         }
         program
+    }
+
+    /// Warns of lets whose rows are printed only since no pipeline reads them, where the query has
+    /// an output without a name: of several lets, all may be meant as outputs.
+    fn stray_lets(&mut self) {
+        let is_output = |b: &Built| !b.read && b.end.is_none();
+        if !self.built.iter().any(|b| b.name.is_none() && is_output(b)) {
+            return;
+        }
+        let acts = |b: &Built| {
+            let alert = b.stages.iter().any(|s| matches!(s, weir_plan::Stage::Alert(_)));
+            alert || b.print.is_some() || ends::until_last_end(&b.stages) > 0
+        };
+        let lets = self.definitions.iter().filter_map(|(name, d)| match d.meaning {
+            Meaning::Pipeline(number) => Some((name, d.span, &self.built[number])),
+            _ => None,
+        });
+        let stray = lets.filter(|(.., built)| is_output(built) && !acts(built));
+        let warnings: Vec<Diagnostic> = stray
+            .map(|(name, span, _)| {
+                let message = format!("no pipeline reads `{name}`, so its rows are printed, too");
+                let d = Diagnostic::new(Code::Unused, span, message);
+                d.help("end it with `| print` where that is meant, or take it out")
+            })
+            .collect();
+        warnings.into_iter().for_each(|d| self.report(d));
     }
 
     fn unused(&mut self) {

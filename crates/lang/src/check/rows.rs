@@ -63,8 +63,28 @@ impl<'t> Checker<'t> {
         };
         let max = self.max_or(scope, d.max.as_ref(), DISTINCT_KEYS_MAX);
         let windowed = scope.time == EventTime::Window;
+        if windowed && d.idle.is_none() {
+            self.warn_of_windows(d);
+        }
         let (keys, idle_ns, max_keys) = (keys?, idle?, max?);
         Some(Stage::Distinct(weir_plan::Distinct { keys, windowed, idle_ns, max_keys }))
+    }
+
+    /// Warns that a key comes once in each window, unless the time of the window is part of it.
+    fn warn_of_windows(&mut self, d: &Distinct) {
+        let name = |e: &TreeExpr| matches!(&e.node, Tree::Name(name) if name == "ts");
+        let (Some(first), Some(last)) = (d.keys.first(), d.keys.last()) else { return };
+        if d.keys.iter().any(name) {
+            return;
+        }
+        let message = "these rows are of windows, and `distinct` starts anew with each of them";
+        let span = first.span.to(last.span);
+        let keys = one_line(span.of(self.text));
+        let d = Diagnostic::new(Code::DistinctPerWindow, span, message);
+        self.report(d.help(format!(
+            "write `distinct ts, {keys}` where that is meant; for one row in the whole run put \
+             `distinct` before the windows, or leave the windows out"
+        )));
     }
 
     /// An `idle` of rows whose time passes.

@@ -199,6 +199,9 @@ impl<'t> Checker<'t> {
         for item in items {
             let e = self.scalar(scope, &item.expr);
             if let Some(name) = &item.name {
+                if let Some(e) = &e {
+                    self.warn_of_whole_share(scope, &name.node, (e, &item.expr));
+                }
                 columns.push((name.node.clone(), name.span, e));
             }
         }
@@ -224,6 +227,14 @@ impl<'t> Checker<'t> {
             items.iter().flat_map(|item| self.columns(scope, item, "project")).collect();
         self.distinct_names(&columns);
         let mut after = scope.reduced("project", span, scope.time);
+        for item in items {
+            if let Some((name, e)) = item.name.as_ref().and_then(|name| {
+                let column = columns.iter().find(|(found, ..)| *found == name.node);
+                Some((name, column?.2.as_ref()?))
+            }) {
+                self.warn_of_whole_share(&mut after, &name.node, (e, &item.expr));
+            }
+        }
         let mut out = Vec::new();
         for (name, _, e) in columns {
             after.put(&name, e.as_ref().map(|e| e.ty.clone()));
