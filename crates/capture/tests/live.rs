@@ -287,7 +287,8 @@ fn flows_are_spread_over_rings_and_keep_their_order() {
 fn of_a_flow(i: usize, back: bool) -> Vec<u8> {
     let (here, there) = ([10, 0, 0, (i % 40) as u8], [192, 0, 2, 1]);
     let (from, to) = if back { (there, here) } else { (here, there) };
-    let frame = if i % 3 == 0 { Frame::ethernet().vlan(6).vlan(5) } else { Frame::ethernet() };
+    let frame =
+        if i.is_multiple_of(3) { Frame::ethernet().vlan(6).vlan(5) } else { Frame::ethernet() };
     let frame = match i % 2 {
         0 => frame.ipv4(from, to),
         _ => frame.ipv6(std::array::from_fn(|n| from[n % 4]), std::array::from_fn(|n| to[n % 4])),

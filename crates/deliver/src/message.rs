@@ -1,6 +1,6 @@
 //! What the run and the process that delivers tell each other, a line of JSON each. First comes the
-//! [`Setup`] and a report that all is ready, then alerts go one way and reports the other. After the
-//! last alert comes [`END`]: where it is missing, the run was killed.
+//! [`Setup`] and a report that all is ready, then alerts go one way and reports the other. After
+//! the last alert comes [`END`]: where it is missing, the run was killed.
 
 use crate::counts::TargetCounts;
 use crate::limits::SETUP_BYTES_MAX;

@@ -108,8 +108,7 @@ fn sockets(
     // Frames overflow into the first ring of a group before others.
     let overflow = (options.handover == Handover::Blocks).then_some(Part::Overflow);
     let parts = overflow.into_iter().chain(std::iter::repeat_n(Part::Flows, options.rings));
-    let members = parts.clone().count();
-    let (mut group, mut made) = (None, Vec::new());
+    let (mut members, mut group, mut made) = (parts.clone().count(), None, Vec::new());
     for part in parts {
         let socket = PacketSocket::new(plan.shape).map_err(|e| no_socket(name, e))?;
         if options.stamps != Stamps::Host {
@@ -122,7 +121,15 @@ fn sockets(
             socket.promiscuous(plan.index).map_err(|e| refused(name, "promiscuous mode", e))?;
         }
         if members > 1 {
-            group = Some(socket.share(group).map_err(|e| refused(name, "several rings", e))?);
+            match socket.share(group) {
+                Ok(joined) => group = Some(joined),
+                // A kernel may refuse a group while the interface is down. One ring needs none.
+                Err(_) if part == Part::Overflow && options.rings == 1 => {
+                    members = 1;
+                    continue;
+                }
+                Err(e) => return Err(refused(name, "several rings", e)),
+            }
         }
         made.push((part, socket, memory));
     }
