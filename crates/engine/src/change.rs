@@ -1,10 +1,12 @@
 //! What runs may change while it runs: programs come and go, and others miss no packet.
 
+use crate::panics::caught;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_plan::Program;
 use weir_plan::change::Continued;
 
@@ -29,8 +31,15 @@ impl fmt::Debug for Change {
     }
 }
 
+/// The program of a change, compiled. Only the run knows its type: what programs are made of knows
+/// the options of a run, among which changes are.
+pub(crate) type Compiled = Box<dyn Any + Send>;
+
+/// Compiles what a change says, for the program that is at work.
+pub(crate) type Compile = Arc<dyn Fn(&Change) -> Compiled + Send + Sync>;
+
 /// Changes on their way to a run, sent from any thread. They are made one after the other, each
-/// between two batches of packets.
+/// between two batches of packets. Who sends a change compiles it, while the run goes on.
 ///
 /// A run that may change does not end because nothing more can come of its program. What its stages
 /// hold goes on where [`Change::continued`] says so; what else they hold comes out as at the end of
@@ -43,19 +52,39 @@ pub struct Changes {
     queue: Mutex<Queue>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queue {
-    changes: VecDeque<Change>,
+    /// Changes, what was compiled of them, and by what.
+    changes: VecDeque<(Change, Option<(Compiled, Compile)>)>,
+    /// Set by the run whenever its program has changed.
+    compile: Option<Compile>,
     closed: bool,
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("changes", &self.changes.len()).finish_non_exhaustive()
+    }
 }
 
 impl Changes {
     /// Sends one. After the end of the run it is dropped.
     pub fn send(&self, change: Change) {
+        let compile = self.lock().compile.clone();
+        // A fault of this is one of the run, which compiles the change itself then.
+        let compile = compile.and_then(|by| caught(|| ((*by)(&change), by)).ok());
         let mut queue = self.lock();
         if !queue.closed {
-            queue.changes.push_back(change);
+            queue.changes.push_back((change, compile));
             self.waiting.store(true, Ordering::Release);
+        }
+    }
+
+    /// From now on compiles changes so.
+    pub(crate) fn compile_by(&self, compile: Compile) {
+        let mut queue = self.lock();
+        if !queue.closed {
+            queue.compile = Some(compile);
         }
     }
 
@@ -64,7 +93,7 @@ impl Changes {
         let mut queue = self.lock();
         queue.closed = true;
         self.waiting.store(false, Ordering::Release);
-        let dropped = std::mem::take(&mut queue.changes);
+        let dropped = (std::mem::take(&mut queue.changes), queue.compile.take());
         drop(queue);
         drop(dropped);
     }
@@ -74,12 +103,15 @@ impl Changes {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// The next one.
-    pub(crate) fn take(&self) -> Option<Change> {
+    /// The next one, compiled unless another change came between.
+    pub(crate) fn take(&self) -> Option<(Change, Option<Compiled>)> {
         let mut queue = self.lock();
         let change = queue.changes.pop_front();
         self.waiting.store(!queue.changes.is_empty(), Ordering::Release);
-        change
+        let (change, compiled) = change?;
+        let now = queue.compile.as_ref();
+        let compiled = compiled.filter(|(_, by)| now.is_some_and(|now| Arc::ptr_eq(now, by)));
+        Some((change, compiled.map(|(program, _)| program)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -96,7 +128,6 @@ mod tests {
     use crate::rows::Collect;
     use crate::run::{Options, run_to};
     use std::slice::from_ref;
-    use std::sync::Arc;
     use weir_packet::egress::{Egress, Outlet, Sent};
     use weir_packet::source::{Account, FrameBatch, Source, SourceError};
     use weir_plan::change::continued;
@@ -210,6 +241,36 @@ mod tests {
 
     fn kept(answers: &[Answer]) -> Vec<Vec<(usize, usize)>> {
         answers.iter().map(|a| a.as_ref().expect("changed").clone()).collect()
+    }
+
+    /// The run compiled what changes, and read no packet meanwhile.
+    #[test]
+    fn who_sends_a_change_compiles_it() {
+        let changes = Changes::default();
+        let send = || {
+            let report: ReportChange = Box::new(|_| ());
+            changes.send(Change { program: program(vec![count()]), continued: vec![None], report });
+        };
+        let taken =
+            || changes.take().expect("a change").1.map(|compiled| compiled.downcast::<u8>());
+        let by = |number: u8| {
+            changes.compile_by(Arc::new(move |_: &Change| Box::new(number) as Compiled));
+        };
+        send();
+        assert!(taken().is_none(), "no program is at work");
+        by(1);
+        send();
+        assert!(changes.are_waiting());
+        assert_eq!(*taken().expect("compiled").expect("a number"), 1);
+        // The second is of a program that is not at work any more once the first is made.
+        send();
+        send();
+        assert_eq!(*taken().expect("compiled").expect("a number"), 1);
+        by(2);
+        assert!(taken().is_none());
+        changes.close();
+        send();
+        assert!(changes.take().is_none());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Running a program over a source: the one loop that everything else hangs on.
 
 mod active;
+mod ready;
 mod single;
 
 pub use crate::change::{Change, Changes, ReportChange};

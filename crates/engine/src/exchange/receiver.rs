@@ -10,8 +10,8 @@ use super::streams::{Consequence, Standing, Streams};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::level::Closed;
-use crate::level::machine::MachineLevel;
 use crate::level::machine::egress::EgressWriter;
+use crate::level::machine::{MachineLevel, MachinePipes};
 use crate::limits::EXCHANGE_WINDOWS_MAX;
 use crate::losses::{LossNews, LossRecord};
 use crate::ops::groups::{Groups, Spec};
@@ -137,7 +137,7 @@ impl Receiver {
     ) -> Result<Receiver, Refused> {
         let (spread, mut machine) =
             SpreadPlan::new(plan, functions, options, |program, placed| {
-                MachineLevel::new(placed, EgressWriter::new(program, None))
+                MachineLevel::new(MachinePipes::new(placed), EgressWriter::new(program, None))
             })?;
         let SpreadPlan { program, crossings, targets } = spread;
         let mut nodes = Vec::new();

@@ -51,13 +51,28 @@ pub(crate) struct MachineLevel<'e> {
     kernel: Option<KernelInlet>,
 }
 
-impl<'e> MachineLevel<'e> {
-    /// The part of a placed program after the workers; frames go through `egress`.
-    pub(crate) fn new(placed: Placed<'_>, egress: EgressWriter<'e>) -> MachineLevel<'e> {
+/// What happens after the workers, compiled.
+pub(crate) struct MachinePipes {
+    pipes: Vec<Pipe>,
+    printed: usize,
+}
+
+impl MachinePipes {
+    /// The part of a placed program after the workers.
+    pub(crate) fn new(placed: Placed<'_>) -> MachinePipes {
         let all = (0..placed.program.pipelines.len()).map(PipelineId);
+        let pipes = all.map(|p| Pipe::new(placed, p)).collect();
+        MachinePipes { pipes, printed: placed.plan.outputs.len() }
+    }
+}
+
+impl<'e> MachineLevel<'e> {
+    /// The level of what was compiled; frames go through `egress`.
+    pub(crate) fn new(compiled: MachinePipes, egress: EgressWriter<'e>) -> MachineLevel<'e> {
+        let MachinePipes { pipes, printed } = compiled;
         MachineLevel {
-            pipes: all.map(|p| Pipe::new(placed, p)).collect(),
-            printed: placed.plan.outputs.len(),
+            pipes,
+            printed,
             pending: Pending::default(),
             spent: Vec::new(),
             written: Written::default(),

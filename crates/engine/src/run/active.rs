@@ -1,15 +1,16 @@
 //! A program at work: what workers do of it, and what comes after them.
 
+use super::ready::ReadyProgram;
 use super::single;
-use crate::change::Change;
+use crate::change::{Change, Compiled};
 use crate::compile::FittedProgram;
 use crate::continued::{ContinuedFeed, summarize_of};
 use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::functions::{BuildContext, Functions};
 use crate::kernel::KernelFeed;
-use crate::level::machine::MachineLevel;
 use crate::level::machine::egress::EgressWriter;
+use crate::level::machine::{MachineLevel, MachinePipes};
 use crate::level::worker::{WorkerLevel, count_worker};
 use crate::limits::WORKERS_MAX;
 use crate::options::Options;
@@ -20,7 +21,9 @@ use crate::rows::Sink;
 use crate::shard::{self, AtOnce, Parts, WorkerThreads};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::thread;
 use weir_plan::change::Continued;
+use weir_plan::cluster::Cluster;
 use weir_plan::keys::FieldSet;
 use weir_plan::physical::{Tick, ticks};
 use weir_plan::place::{Partition, Placement, merges, place_with};
@@ -32,6 +35,18 @@ struct TakenOver {
     fixed: Vec<(usize, FieldSet)>,
     /// The kernel level, by the numbers that pipelines have in it.
     kernel: Option<ContinuedFeed>,
+}
+
+impl TakenOver {
+    /// What goes on of a program whose packets are spread so.
+    fn of(
+        clusters: &[Cluster],
+        kernel: Option<&ContinuedFeed>,
+        continued: &[Option<Continued>],
+    ) -> TakenOver {
+        let kernel = kernel.map(|kernel| kernel.after(continued));
+        TakenOver { fixed: fixed(clusters, continued), kernel }
+    }
 }
 
 /// A program at work.
@@ -56,43 +71,33 @@ impl<'e> ActiveProgram<'e> {
     ) -> ActiveProgram<'e> {
         let kernel = options.kernel.clone().map(|feed| ContinuedFeed::new(feed, &program));
         let taken = TakenOver { fixed: Vec::new(), kernel };
-        let mut first = ActiveProgram::new(program, functions, options, taken, egress);
+        let ready = compile(program, functions, options, taken);
+        let mut first = ActiveProgram::new(ready, options, egress);
         first.take_from_kernel(&|_| true);
+        first.compile_changes(functions, options);
         first
     }
 
-    /// Makes a program ready, which takes nothing of the kernel yet.
-    fn new(
-        program: Program,
-        functions: &Functions,
-        options: &Options,
-        taken: TakenOver,
-        egress: EgressWriter<'e>,
-    ) -> ActiveProgram<'e> {
-        let TakenOver { fixed, kernel } = taken;
-        let mut placement = place_with(&program, &fixed);
-        // A run whose programs change ends when it is stopped.
-        placement.ends_early &= options.changes.is_none();
-        let workers = options.workers.clamp(1, WORKERS_MAX);
-        let partitionings = Partitionings::new(&program, &placement, workers, options.hash_key);
-        let by_time = kernel.as_ref().is_some_and(KernelFeed::orders_by_time);
-        let with = BuildContext { functions, hash_key: options.hash_key, by_time };
-        let feed = kernel.clone().map(|kernel| Arc::new(kernel) as Arc<dyn KernelFeed>);
-        let fitted =
-            FittedProgram::new(&program, &placement, partitionings.workers, options, feed, with);
-        let placed = fitted.placed();
-        let mut machine = MachineLevel::new(placed, egress);
+    /// Puts a program to work, which takes nothing of the kernel yet.
+    fn new(ready: ReadyProgram, options: &Options, egress: EgressWriter<'e>) -> ActiveProgram<'e> {
+        let ReadyProgram { program, placement, partitionings, workers, pipes, kernel } = ready;
+        let mut machine = MachineLevel::new(pipes, egress);
         machine.keep_alive = options.changes.is_some();
         machine.suppress(&options.suppressions);
-        let level = |partitioning: &Partitioning| {
-            let mut level = WorkerLevel::new(placed, &partitioning.pipelines);
-            level.expect_groups(options.groups_hint);
-            level
-        };
-        let levels = |worker| partitionings.of_worker(worker).map(|(_, one)| level(one)).collect();
-        let workers = (0..partitionings.workers).map(levels).collect();
-        let partitionings = Arc::new(partitionings);
         ActiveProgram { program, placement, partitionings, workers, machine, kernel }
+    }
+
+    /// Has changes of this program compiled by who sends them.
+    fn compile_changes(&self, functions: &Functions, options: &Options) {
+        let Some(changes) = &options.changes else { return };
+        // The changes are not to hold themselves.
+        let options = Options { changes: Some(Arc::default()), ..options.clone() };
+        let (functions, kernel) = (functions.clone(), self.kernel.clone());
+        let clusters = self.placement.clusters.clone();
+        changes.compile_by(Arc::new(move |change: &Change| {
+            let taken = TakenOver::of(&clusters, kernel.as_ref(), &change.continued);
+            Box::new(compile(change.program.clone(), &functions, &options, taken)) as Compiled
+        }));
     }
 
     /// Takes groups of the kernel for these of its pipelines.
@@ -143,6 +148,16 @@ impl<'e> ActiveProgram<'e> {
         self.machine.finish_some(which, &mut closed, sink);
     }
 
+    /// Counts for the last time, and lets another program take its place.
+    fn give_way(&mut self, mut new: ActiveProgram<'e>, past: &mut Ledger) {
+        new.machine.follow(&mut self.machine, past);
+        self.count(past);
+        // Pipelines have other numbers from here on.
+        past.flows.begin(&new.program);
+        let old = std::mem::replace(self, new);
+        drop_beside(old.workers);
+    }
+
     /// Becomes what a change says, and reports the result. What was counted by pipelines that end
     /// is added to `past`.
     ///
@@ -151,7 +166,7 @@ impl<'e> ActiveProgram<'e> {
     /// goes was emitted. Nothing more is written to what failed.
     pub(super) fn change(
         &mut self,
-        change: Change,
+        (change, compiled): (Change, Option<Compiled>),
         functions: &Functions,
         options: &Options,
         past: &mut Ledger,
@@ -165,9 +180,12 @@ impl<'e> ActiveProgram<'e> {
         // Before anything else is to see all packets.
         self.kernel.iter().for_each(|kernel| kernel.hand_up(true));
         let egress = EgressWriter::new(&program, None);
-        let kernel = self.kernel.as_ref().map(|kernel| kernel.after(&continued));
-        let taken = TakenOver { fixed: self.fixed(&continued), kernel };
-        let mut new = ActiveProgram::new(program, functions, options, taken, egress);
+        let ready = compiled.and_then(|compiled| compiled.downcast().ok()).map(|ready| *ready);
+        let ready: ReadyProgram = ready.unwrap_or_else(|| {
+            let (clusters, kernel) = (&self.placement.clusters, self.kernel.as_ref());
+            compile(program, functions, options, TakenOver::of(clusters, kernel, &continued))
+        });
+        let mut new = ActiveProgram::new(ready, options, egress);
         let kept = new.resume(self, &continued);
         let pipelines = new.program.pipelines.iter().enumerate();
         let goes_on = |(p, pipeline): (usize, &Pipeline)| {
@@ -199,11 +217,8 @@ impl<'e> ActiveProgram<'e> {
         self.machine.leave_to_others(&|q| left[q]);
         self.finish(&|q| left[q] || !whole[q], sink);
         self.machine.leave_kernel();
-        new.machine.follow(&mut self.machine, past);
-        self.count(past);
-        // Pipelines have other numbers from here on.
-        past.flows.begin(&new.program);
-        *self = new;
+        self.give_way(new, past);
+        self.compile_changes(functions, options);
         self.machine.open(&self.program, sink);
         if let Some(e) = self.machine.take_error() {
             return Err(e);
@@ -215,19 +230,9 @@ impl<'e> ActiveProgram<'e> {
         Ok(ticks(&self.program))
     }
 
-    /// By which keys packets of pipelines to come are spread already.
-    fn fixed(&self, continued: &[Option<Continued>]) -> Vec<(usize, FieldSet)> {
-        let key = |c: &Option<Continued>| match self.partition(c.as_ref()?.pipeline) {
-            Some(Partition::Key(key)) => Some(key.clone()),
-            _ => None,
-        };
-        continued.iter().enumerate().filter_map(|(p, c)| Some((p, key(c)?))).collect()
-    }
-
     /// How packets of a pipeline are spread, if it is one over packets.
     fn partition(&self, p: usize) -> Option<&Partition> {
-        let cluster = self.placement.clusters.iter().find(|c| c.pipelines.contains(&p));
-        cluster.map(|c| &c.partition)
+        partition(&self.placement.clusters, p)
     }
 
     /// Takes over what goes on; says which stages of which pipelines had something to take over.
@@ -282,4 +287,57 @@ impl<'e> ActiveProgram<'e> {
             _ => Vec::new(),
         }
     }
+}
+
+/// How packets of a pipeline are spread, if it is one over packets.
+fn partition(clusters: &[Cluster], p: usize) -> Option<&Partition> {
+    let cluster = clusters.iter().find(|c| c.pipelines.contains(&p));
+    cluster.map(|c| &c.partition)
+}
+
+/// By which keys packets of pipelines to come are spread already.
+fn fixed(clusters: &[Cluster], continued: &[Option<Continued>]) -> Vec<(usize, FieldSet)> {
+    let key = |c: &Option<Continued>| match partition(clusters, c.as_ref()?.pipeline) {
+        Some(Partition::Key(key)) => Some(key.clone()),
+        _ => None,
+    };
+    continued.iter().enumerate().filter_map(|(p, c)| Some((p, key(c)?))).collect()
+}
+
+/// Compiles a program of a run.
+fn compile(
+    program: Program,
+    functions: &Functions,
+    options: &Options,
+    taken: TakenOver,
+) -> ReadyProgram {
+    let TakenOver { fixed, kernel } = taken;
+    let mut placement = place_with(&program, &fixed);
+    // A run whose programs change ends when it is stopped.
+    placement.ends_early &= options.changes.is_none();
+    let workers = options.workers.clamp(1, WORKERS_MAX);
+    let partitionings = Partitionings::new(&program, &placement, workers, options.hash_key);
+    let by_time = kernel.as_ref().is_some_and(KernelFeed::orders_by_time);
+    let with = BuildContext { functions, hash_key: options.hash_key, by_time };
+    let feed = kernel.clone().map(|kernel| Arc::new(kernel) as Arc<dyn KernelFeed>);
+    let fitted =
+        FittedProgram::new(&program, &placement, partitionings.workers, options, feed, with);
+    let placed = fitted.placed();
+    let pipes = MachinePipes::new(placed);
+    let level = |partitioning: &Partitioning| {
+        let mut level = WorkerLevel::new(placed, &partitioning.pipelines);
+        level.expect_groups(options.groups_hint);
+        level
+    };
+    let levels = |worker| partitionings.of_worker(worker).map(|(_, one)| level(one)).collect();
+    let workers = (0..partitionings.workers).map(levels).collect();
+    let partitionings = Arc::new(partitionings);
+    ReadyProgram { program, placement, partitionings, workers, pipes, kernel }
+}
+
+/// Frees the tables of a program that is not at work any more, while the run goes on. Where there
+/// is no thread for that, they are freed here.
+fn drop_beside(workers: Vec<Vec<WorkerLevel>>) {
+    let free = move || drop(workers);
+    let _ = thread::Builder::new().name("change".to_owned()).spawn(free);
 }
