@@ -2,10 +2,14 @@
 //! ledger.
 
 mod kernel;
+mod lost;
+
+pub(crate) use lost::losses;
 
 use crate::args::{Capture, LiveArgs, OffloadMode};
 use crate::offload::{self, KernelQuery};
 use kernel::{not_offloaded, offloaded};
+use lost::causes;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -23,7 +27,7 @@ use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp_offloaded};
 use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
 use weir_offload::Hook;
 use weir_packet::interface::InterfaceNames;
-use weir_packet::source::{Account, LinkType, Lost, Source, SourceError, Unread};
+use weir_packet::source::{Account, LinkType, Source, SourceError};
 
 /// Notes that are kept; an interface may go down and up for weeks.
 const NOTES_MAX: usize = 32;
@@ -474,42 +478,11 @@ pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String 
     out
 }
 
-/// Why the ring was full, and the option that helps.
-fn causes(lost: Lost, unread: Unread) -> String {
-    let seconds = f64::from(unread.longest_ms) / 1000.0;
-    let away = (unread.frames > 0).then(|| {
-        format!(
-            "           {} came while nothing was read, once for {seconds:.1} s: the run was stopped \
-             or waited, or other processes had the processors; -B holds more\n",
-            unread.frames
-        )
-    });
-    let fast = lost.ring.saturating_sub(unread.frames);
-    let fast = (fast > 0).then(|| {
-        format!(
-            "           {fast} came faster than they were read: -j reads faster, a capture filter \
-             leaves packets out; -B only holds bursts\n"
-        )
-    });
-    away.into_iter().chain(fast).collect()
-}
-
-/// The number of lost packets, and the places.
-pub(crate) fn losses(lost: Lost) -> String {
-    let places = [
-        (lost.ring, "in the ring, which was full"),
-        (lost.kernel, "in the kernel"),
-        (lost.interface, "by the interface"),
-    ];
-    let places = places.into_iter().filter(|(n, _)| *n > 0);
-    let places: Vec<String> = places.map(|(n, place)| format!("{n} {place}")).collect();
-    format!("{} ({})", lost.total(), places.join("; "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use insta::assert_snapshot;
+    use weir_packet::source::Lost;
 
     fn account(received: u64, [interface, kernel, ring]: [u64; 3]) -> Account {
         let lost = Lost { interface, kernel, ring };
