@@ -28,7 +28,7 @@ missing() {
     for package; do
         case $package in
             *=*) command -v "${package#*=}" >/dev/null || echo "${package%=*}" ;;
-            *) dpkg-query -s "$package" 2>/dev/null | grep -q '^Status: .* installed' ||
+            *) [[ $(dpkg-query -Wf '${db:Status-Status} ' "$package" 2>&1) = installed* ]] ||
                 echo "$package" ;;
         esac
     done
