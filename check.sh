@@ -56,8 +56,10 @@ install_packages() {
         touch "target/unpacked/$package.is_there"
     done
     # Alertmanager wants its templates where its package has them.
-    mkdir -p /usr/share/prometheus
-    cp -rn target/unpacked/usr/share/prometheus/alertmanager /usr/share/prometheus/
+    [ -e /usr/share/prometheus/alertmanager ] || {
+        mkdir -p /usr/share/prometheus
+        cp -r target/unpacked/usr/share/prometheus/alertmanager /usr/share/prometheus/
+    }
 }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
