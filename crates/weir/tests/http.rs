@@ -91,7 +91,8 @@ fn programs_come_and_go_over_http() {
     run.end();
 }
 
-/// Who holds the token writes nothing but what the run was given for that, and reads no file of it.
+/// A client that holds the token writes nothing but what the run was given for that, and reads no
+/// file of it.
 #[test]
 fn a_client_writes_and_reads_no_files_of_the_run() {
     let (folder, mut run) = start(&[]);

@@ -583,7 +583,8 @@ fn programs_that_come_have_what_they_were_given() {
     assert_eq!(std::fs::read_dir(inside("elsewhere")).expect("there").count(), 0);
 }
 
-/// What `weir serve` starts to keep captures sees no packet, and what that starts has nothing.
+/// The process that `weir serve` starts to keep captures sees no packet, and the runs that it starts
+/// have no capability.
 #[test]
 fn the_process_that_keeps_captures_keeps_reading_only() {
     let test = "sandbox::the_process_that_keeps_captures_keeps_reading_only";

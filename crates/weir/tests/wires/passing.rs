@@ -108,7 +108,7 @@ fn a_bridge_closes_with_its_program() {
     }
 }
 
-/// What stands before the host lets everything through when it does not run.
+/// A function that stands before the host lets everything through when it does not run.
 #[test]
 fn the_host_gets_everything_before_a_run_and_once_it_is_killed() {
     let test = "wires::passing::the_host_gets_everything_before_a_run_and_once_it_is_killed";
