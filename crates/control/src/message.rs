@@ -179,6 +179,12 @@ pub struct Counts {
     pub lost_in_ring: u64,
     /// Packets that came after their window had closed.
     pub late: u64,
+    /// Rows that came so late to sessions that their order by time gives others.
+    #[serde(default)]
+    pub lagging: u64,
+    /// Packets whose time is before that of one that came earlier.
+    #[serde(default)]
+    pub disordered: u64,
     /// Packets whose time is far ahead of the others.
     pub wild: u64,
     /// Groups and rows that were left out for want of room.

@@ -34,6 +34,11 @@ pub struct Ledger {
     pub malformed: [u64; REASONS],
     /// Rows that came after their window had closed, over all windows.
     pub late: u64,
+    /// Rows that came so late to sessions that in the order of times they might have come to others,
+    /// or ended them elsewhere, and sessions that ended with a row that the watermark had passed.
+    pub lagging: u64,
+    /// Packets whose time is before that of a packet that came earlier.
+    pub disordered: u64,
     /// Packets whose timestamp was too far ahead to be believed by itself, and never confirmed.
     pub wild: u64,
     /// The lateness with which no packet would have been late.
@@ -253,6 +258,8 @@ impl Ledger {
         self.cut += other.cut;
         self.malformed.iter_mut().zip(other.malformed).for_each(|(sum, n)| *sum += n);
         self.late += other.late;
+        self.lagging += other.lagging;
+        self.disordered += other.disordered;
         self.wild += other.wild;
         self.behind.ns = self.behind.ns.max(other.behind.ns);
         self.evicted += other.evicted;

@@ -151,6 +151,7 @@ impl<'a> Feed<'a> {
         (ledger.kernel, ledger.lost) = (account.kernel, account.lost);
         ledger.processed = self.processed;
         (ledger.wild, ledger.behind.ns) = (self.clock.wild(), self.clock.behind_ns());
+        ledger.disordered = self.clock.disordered();
     }
 
     /// Reads what is left of a run that ended too early, and counts it.
@@ -197,9 +198,11 @@ impl<'a> Feed<'a> {
 
     /// The steps of packets.
     fn times_of_packets(&mut self, ts: &[i64], times: &mut Times) {
-        let (min, max) = range(ts);
-        times.own = self.clock.watermark_after(max).is_some_and(|w| {
-            w < self.closing.next() && w <= min && self.clock.observe_all(min, max)
+        // Of times that fall, each is looked at.
+        times.own = rising(ts).is_some_and(|(min, max)| {
+            let after = self.clock.watermark_after(max);
+            after.is_some_and(|w| w < self.closing.next() && w <= min)
+                && self.clock.observe_all(min, max)
         });
         if times.own {
             times.steps.push(Step { close: None, rows: Bits::first(ts.len()) });
@@ -252,14 +255,10 @@ pub(crate) fn read_rest(source: &mut dyn Source) {
     }
 }
 
-/// The smallest and the largest of some times.
-fn range(ts: &[i64]) -> (i64, i64) {
-    if let (Some(&first), Some(&last)) = (ts.first(), ts.last())
-        && rises(ts, first, last)
-    {
-        return (first, last);
-    }
-    ts.iter().fold((i64::MAX, i64::MIN), |(lo, hi), &t| (lo.min(t), hi.max(t)))
+/// The first and the last of times that never fall.
+fn rising(ts: &[i64]) -> Option<(i64, i64)> {
+    let (&first, &last) = (ts.first()?, ts.last()?);
+    (rises(ts, first, last) || ts.is_sorted()).then_some((first, last))
 }
 
 /// Whether times never fall, as they do not in most captures; `false` also where that cannot be
@@ -278,26 +277,26 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_range_of_extremes() {
-        assert_eq!(range(&[]), (i64::MAX, i64::MIN));
-        assert_eq!(range(&[5]), (5, 5));
-        assert_eq!(range(&[i64::MAX, i64::MIN]), (i64::MIN, i64::MAX));
-        assert_eq!(range(&[i64::MIN, i64::MAX]), (i64::MIN, i64::MAX));
-        assert_eq!(range(&[i64::MAX, i64::MIN, i64::MAX]), (i64::MIN, i64::MAX));
+    fn extremes_rise_and_fall() {
+        assert_eq!(rising(&[]), None);
+        assert_eq!(rising(&[5]), Some((5, 5)));
+        assert_eq!(rising(&[i64::MIN, i64::MAX]), Some((i64::MIN, i64::MAX)));
+        assert_eq!(rising(&[i64::MAX, i64::MIN]), None);
+        assert_eq!(rising(&[i64::MAX, i64::MIN, i64::MAX]), None);
         assert!(rises(&[1, 1, 2], 1, 2) && !rises(&[1, 3, 2], 1, 2));
     }
 
     proptest! {
         #[test]
-        fn the_range_holds_all(
+        fn times_rise_where_they_are_sorted(
             start in any::<i64>(), steps in proptest::collection::vec(-2i64..50, 1..256),
         ) {
             let ts: Vec<i64> = steps.iter().scan(start, |t, d| {
                 *t = t.wrapping_add(*d);
                 Some(*t)
             }).collect();
-            let want = (*ts.iter().min().unwrap(), *ts.iter().max().unwrap());
-            prop_assert_eq!(range(&ts), want);
+            let want = ts.is_sorted().then(|| (ts[0], ts[ts.len() - 1]));
+            prop_assert_eq!(rising(&ts), want);
         }
     }
 }

@@ -529,7 +529,7 @@ mod tests {
             let share = lookup(&record, Some(10)).window(start);
             assert!((0.0..=1.0).contains(&share), "{start}: {share}");
         }
-        let session = Session { gap_ns: 10, active_ns: None, rows: None };
+        let session = Session { gap_ns: 10, active_ns: None, rows: None, linger_ns: None };
         let share = lookup(&record, None).session((i64::MIN, i64::MAX), session, i64::MAX);
         assert!((0.0..=1.0).contains(&share), "{share}");
     }

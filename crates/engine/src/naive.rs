@@ -220,6 +220,8 @@ fn run_until(
         malformed: decoder.layers.malformed,
         wild: clock.wild,
         late: steps.context.late,
+        lagging: steps.context.lagging,
+        disordered: clock.disordered,
         evicted: steps.context.evicted,
         undefined: steps.context.eval.undefined,
         unfilled: steps.context.unfilled,
@@ -295,7 +297,16 @@ mod tests {
     fn summarize(aggs: Vec<Agg>, keys: Vec<Expr>, window: Window) -> Stage {
         let keys = keys.into_iter().map(|k| ("key".into(), k)).collect();
         let (lateness_ns, fill, until, max_groups) = (0, None, None, 100);
-        Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
+        Stage::Summarize(Summarize {
+            keys,
+            aggs,
+            window,
+            lateness_ns,
+            fill,
+            until,
+            unless: None,
+            max_groups,
+        })
     }
 
     fn project(e: Expr) -> Stage {
@@ -401,6 +412,7 @@ mod tests {
             lateness_ns: 0,
             fill: None,
             until: None,
+            unless: None,
             max_groups: 1,
         });
         let ledger = check(vec![stage], &[(1, 60), (2, 70), (3, 60)], &["0: 60 2"]);

@@ -238,7 +238,16 @@ mod tests {
     fn groups(window: Window, max_groups: u64) -> Stage {
         let keys = vec![("ip.src".to_owned(), field("ip.src"))];
         let (aggs, lateness_ns, fill, until) = (Vec::new(), 0, None, None);
-        Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
+        Stage::Summarize(Summarize {
+            keys,
+            aggs,
+            window,
+            lateness_ns,
+            fill,
+            until,
+            unless: None,
+            max_groups,
+        })
     }
 
     fn scan(max_keys: u64) -> Stage {

@@ -269,8 +269,16 @@ mod tests {
         let aggs = aggs.map(|func| agg(func, Some(field("payload")))).to_vec();
         let (window, lateness_ns, fill, max_groups) = (Window::All, 0, None, 1000);
         let until = None;
-        let grouped =
-            weir_plan::Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups };
+        let grouped = weir_plan::Summarize {
+            keys,
+            aggs,
+            window,
+            lateness_ns,
+            fill,
+            until,
+            unless: None,
+            max_groups,
+        };
         assert_eq!(rows(vec![Stage::Summarize(grouped)]), 14);
         let update = binary(BinaryOp::Add, state(0, Type::Int), letter());
         let sum = ScanState { name: "n".into(), output: 0, init: int(0), update };

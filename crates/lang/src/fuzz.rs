@@ -62,7 +62,7 @@ mod tests {
          | hello idle 2s max 9 | each dns.answer\n\
          | each part = split(answer.name, \".\") | sample 0.5% | top 3 by len asc per ip.src max 9",
         "packets | where ip\n| summarize n = count(), why = end_reason() by flow session 15s active 60s\n\
-     until tcp.fin or tcp.rst max 100k\n| summarize n = count(), d = distinct(why) every 5m\n\
+     until tcp.fin or tcp.rst linger 5s unless tcp.syn max 100k\n| summarize n = count(), d = distinct(why) every 5m\n\
      packets | summarize p = quantile(len, 0.9) by ip.src every 1000 rows idle 60s # some",
         "let scans = packets | summarize n = count(), completeness() by attacker = ip.src every 1s\n\
          | alert \"{attacker} {{x}}\" severity high key attacker hold 5m repeat 1h max 9 \

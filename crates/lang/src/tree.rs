@@ -210,20 +210,23 @@ pub(crate) struct Sessions {
     pub(crate) gap: Option<Expr>,
     pub(crate) active: Option<Expr>,
     pub(crate) until: Option<Expr>,
+    pub(crate) linger: Option<Expr>,
+    pub(crate) unless: Option<Expr>,
 }
 
 impl Sessions {
     /// The words that clauses start with.
-    pub(crate) const WORDS: [&str; 4] = ["session", "active", "until", "idle"];
+    pub(crate) const WORDS: [&str; 6] = ["session", "active", "until", "linger", "unless", "idle"];
 
     /// The clauses, in that order.
-    pub(crate) fn clauses(&self) -> [&Option<Expr>; 4] {
-        [&self.gap, &self.active, &self.until, &self.idle]
+    pub(crate) fn clauses(&self) -> [&Option<Expr>; 6] {
+        [&self.gap, &self.active, &self.until, &self.linger, &self.unless, &self.idle]
     }
 
     /// The clause that starts with a word.
     pub(crate) fn clause_mut(&mut self, word: &str) -> Option<&mut Option<Expr>> {
-        let clauses = [&mut self.gap, &mut self.active, &mut self.until, &mut self.idle];
+        let Sessions { gap, active, until, linger, unless, idle, .. } = self;
+        let clauses = [gap, active, until, linger, unless, idle];
         Sessions::WORDS.into_iter().zip(clauses).find(|(w, _)| *w == word).map(|(_, c)| c)
     }
 }

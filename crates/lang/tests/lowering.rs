@@ -62,12 +62,11 @@ fn stage(s: &Stage) -> String {
                 Window::Tumbling(ns) => format!(" every {ns}"),
                 Window::Session(w) => {
                     let until = s.until.as_ref().map(|e| format!(" until {}", expr(e)));
+                    let linger = w.linger_ns.map(|ns| format!(" linger {ns}"));
+                    let unless = s.unless.as_ref().map(|e| format!(" unless {}", expr(e)));
                     let (active, rows) = (w.active_ns, w.rows);
-                    format!(
-                        " session {} {active:?} {rows:?}{}",
-                        w.gap_ns,
-                        until.unwrap_or_default()
-                    )
+                    let clauses = [until, linger, unless].map(Option::unwrap_or_default);
+                    format!(" session {} {active:?} {rows:?}{}", w.gap_ns, clauses.concat())
                 }
                 Window::Sliding { over, every } => format!(" over {over} every {every}"),
             };
@@ -432,10 +431,10 @@ fn filled_in_from_the_start_a_top_is_that_of_all_windows() {
 #[test]
 fn sessions() {
     let text = "packets | summarize n = count(), why = end_reason() by ip.src session 15s active 60s \
-        until tcp.rst | top 3 by n | summarize n = count() every 1s";
+        until tcp.rst linger 5s unless tcp.syn | top 3 by n | summarize n = count() every 1s";
     insta::assert_snapshot!(lowered(text), @r"
     - packets
-      summarize n=count():int why=end_reason():int | ip.src=ip.src session 15000000000 Some(60000000000) None until tcp.rst max 1048576
+      summarize n=count():int why=end_reason():int | ip.src=ip.src session 15000000000 Some(60000000000) None until tcp.rst linger 5000000000 unless tcp.syn max 1048576
       top 3 -#2
       summarize n=count():int |  every 1000000000 max 67108864
       -> ts:time n:int

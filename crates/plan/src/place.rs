@@ -246,6 +246,7 @@ mod tests {
             lateness_ns: 0,
             fill: None,
             until: None,
+            unless: None,
             max_groups: GROUPS_MAX,
         })
     }
@@ -315,7 +316,8 @@ mod tests {
     #[test]
     fn sessions_stay_in_order() {
         let Stage::Summarize(mut s) = summarize(&["ip.src", "dport"], None) else { unreachable!() };
-        let session = crate::stage::Session { gap_ns: 1, active_ns: None, rows: None };
+        let session =
+            crate::stage::Session { gap_ns: 1, active_ns: None, rows: None, linger_ns: None };
         (s.window, s.max_groups) = (Window::Session(session), SESSIONS_MAX);
         let p = placed(vec![vec![scan(&["ip.src"]), Stage::Summarize(s)]]);
         assert_eq!((ways(&p), p.pipelines[0].sharded), (vec!["ip.src".to_owned()], 2));
@@ -326,7 +328,7 @@ mod tests {
         let keys = || vec![field("ip.src")];
         let Stage::Scan(mut scan) = scan(&["ip.src"]) else { unreachable!() };
         let Stage::Summarize(mut session) = summarize(&["ip.src"], None) else { unreachable!() };
-        let gap = crate::stage::Session { gap_ns: 1, active_ns: None, rows: None };
+        let gap = crate::stage::Session { gap_ns: 1, active_ns: None, rows: None, linger_ns: None };
         session.window = Window::Session(gap);
         for by in [-1, 0, 1] {
             let near = |max: u64| max.saturating_add_signed(by);

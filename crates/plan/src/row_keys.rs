@@ -90,6 +90,7 @@ mod tests {
                 lateness_ns: 0,
                 fill: None,
                 until: None,
+                unless: None,
                 max_groups: 1,
             })],
             &Schema::default(),

@@ -136,6 +136,7 @@ fn alike(a: (&[Stage], &Summarize), b: (&[Stage], &Summarize)) -> bool {
         && a.window == b.window
         && a.lateness_ns == b.lateness_ns
         && a.until == b.until
+        && a.unless == b.unless
         && a.max_groups == b.max_groups
 }
 
@@ -244,6 +245,7 @@ mod tests {
             lateness_ns: 0,
             fill: None,
             until: None,
+            unless: None,
             max_groups: GROUPS_MAX,
         })
     }

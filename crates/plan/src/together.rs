@@ -145,6 +145,7 @@ mod tests {
             lateness_ns: 0,
             fill: None,
             until: None,
+            unless: None,
             max_groups: GROUPS_MAX,
         })
     }

@@ -60,8 +60,11 @@ pub enum Window {
 /// joins if its time is `gap_ns` or more after the greatest of the session's rows, or `active_ns` or
 /// more after the least; then it starts the next. How long a session waits for its next row is
 /// judged by when its latest came: the latest of the times of its rows and of the watermarks at
-/// which they came, as in a [`crate::Scan`]; so a late row is not lost. A row ends the session that it joined if `until` holds for it, or if it is number
-/// `rows`. A session also ends when a tick of the watermark finds it idle for `gap_ns` or more,
+/// which they came, as in a [`crate::Scan`]; so a late row is not lost. A row closes the session that it joined if `until` holds for it, or if it is number
+/// `rows`. A closed session has `linger_ns`, if that is shorter, in the place of `gap_ns`, or nothing: it still takes rows of times
+/// before its end, and others for so long; but a row for which `unless` holds, or that comes after
+/// number `rows`, starts the next. A session also ends when a tick of the watermark finds it idle
+/// for `gap_ns` or more,
 /// when the input ends, and, as the one whose latest row came before those of all others, when a
 /// row needs its place among `max_groups`: that one is counted as evicted, and put out like all
 /// others.
@@ -78,9 +81,16 @@ pub struct Session {
     pub active_ns: Option<i64>,
     /// How many rows it may have.
     pub rows: Option<u64>,
+    /// How long it takes further rows after `until` has closed it; none if that is not said.
+    pub linger_ns: Option<i64>,
 }
 
 impl Session {
+    /// How long a closed session takes further rows.
+    pub fn lingers_ns(&self) -> i64 {
+        self.linger_ns.map_or(0, |ns| ns.min(self.gap_ns))
+    }
+
     /// How often sessions that have ended come out.
     pub fn tick_ns(&self) -> i64 {
         self.gap_ns.clamp(SESSION_TICK_MIN_NS, SESSION_TICK_NS)
@@ -170,7 +180,16 @@ mod tests {
             let (keys, aggs) = (Vec::new(), Vec::new());
             let max_groups = crate::limits::GROUPS_MAX;
             let until = None;
-            let s = Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups };
+            let s = Summarize {
+                keys,
+                aggs,
+                window,
+                lateness_ns,
+                fill,
+                until,
+                unless: None,
+                max_groups,
+            };
             assert_eq!(stage(&Stage::Summarize(s), &Schema::default()), expected);
         }
     }

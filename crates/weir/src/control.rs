@@ -53,6 +53,8 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         lost_in_kernel: ledger.lost.kernel,
         lost_in_ring: ledger.lost.ring,
         late: ledger.late,
+        lagging: ledger.lagging,
+        disordered: ledger.disordered,
         wild: ledger.wild,
         evicted: ledger.evicted,
         undefined: ledger.undefined,

@@ -51,6 +51,8 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
         LedgerLine::new("refused", ledger.refused, REFUSED.after(ledger.refused)),
         LedgerLine::new("unwritten", ledger.unwritten, UNWRITTEN.after(ledger.unwritten)),
         LedgerLine::new("late", ledger.late, late_text(ledger)),
+        LedgerLine::new("lagging", ledger.lagging, lagging_text(ledger)),
+        LedgerLine::new("disordered", ledger.disordered, DISORDERED),
         LedgerLine::new("wild", ledger.wild, wild()),
         LedgerLine::new("evicted", ledger.evicted, EVICTED),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
@@ -118,6 +120,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         processed: _,
         cut: _,
         malformed: _,
+        disordered: _,
         wild: _,
         behind: _,
         undefined: _,
@@ -129,6 +132,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         lost,
         abandoned,
         late,
+        lagging,
         evicted,
         unfilled,
         refused,
@@ -144,6 +148,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         ("refused", *refused, REFUSED.after(*refused)),
         ("unwritten", *unwritten, UNWRITTEN.after(*unwritten)),
         ("late", *late, late_text(ledger)),
+        ("lagging", *lagging, lagging_text(ledger)),
         ("evicted", *evicted, EVICTED.to_owned()),
         ("unfilled", *unfilled, UNFILLED.after(*unfilled)),
         ("withheld", ends.withheld, WITHHELD.after(ends.withheld)),
@@ -328,6 +333,8 @@ const REFUSED: LossText = LossText {
     text: " that the sink did not take: it was slow (--sink-queue lets more wait), or away",
 };
 const UNWRITTEN: LossText = LossText { noun: " row", text: " that could not be written" };
+const DISORDERED: &str = " with times before those of packets that came earlier, by which `scan` \
+                          and others go";
 const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
@@ -344,6 +351,15 @@ fn late_text(ledger: &Ledger) -> String {
         None => "--lateness keeps windows open longer".to_owned(),
     };
     format!(" after their window had closed; {keeps}")
+}
+
+/// Rows that lag, with the lateness that waits for them.
+fn lagging_text(ledger: &Ledger) -> String {
+    let helps = match enough_ns(ledger.behind.ns) {
+        Some(enough) => format!("--lateness {enough} waits for them: times step back"),
+        None => "a capture that is sorted by time has none".to_owned(),
+    };
+    format!(" to their session, which in the order of times would be another; {helps}")
 }
 
 /// A duration that is as long as this or longer, as one writes it; none where there is nothing to
@@ -444,6 +460,8 @@ mod tests {
             processed: 990,
             cut: 3,
             late: 7,
+            lagging: 2,
+            disordered: 9,
             wild: 1,
             evicted: 5,
             undefined: 2,
@@ -458,6 +476,8 @@ mod tests {
         processed   990: 985 whole, 3 cut by the snap length, 2 malformed (tcp data offset 1, udp length 1)
         rows         42
         late          7 after their window had closed; --lateness keeps windows open longer
+        lagging       2 to their session, which in the order of times would be another; a capture that is sorted by time has none
+        disordered    9 with times before those of packets that came earlier, by which `scan` and others go
         wild          1 with a time more than 60 s ahead that no other packet confirmed
         evicted       5 for want of room; `max` in the query, or --memory, makes more
         undefined     2 left absent: out of range, or divided by zero
@@ -579,7 +599,7 @@ mod tests {
         let doubtful = |ledger: &mut Ledger| {
             ledger.ends.doubt(&Outlet::Pass, Traffic { frames: 12, bytes: 720 });
         };
-        let lost: [(Happens<'_>, &str); 12] = [
+        let lost: [(Happens<'_>, &str); 13] = [
             (&|l| l.lost.interface = 1, "lost       1 (1 by the interface)"),
             (&|l| l.lost.kernel = 2, "lost       2 (2 in the kernel)"),
             (&|l| l.lost.ring = 3, "lost       3 (3 in the ring"),
@@ -587,6 +607,7 @@ mod tests {
             (&|l| l.refused = 5, "refused    5 rows"),
             (&|l| l.unwritten = 6, "unwritten  6 rows"),
             (&|l| l.late = 6, "late       6 after"),
+            (&|l| (l.lagging, l.behind.ns) = (2, 1 << 31), "lagging    2 to their session"),
             (&|l| l.evicted = 7, "evicted    7 for want"),
             (&|l| l.unfilled = 8, "unfilled   8 windows"),
             (&|l| l.ends.withheld = 9, "withheld   9 packets that `anonymize`"),
@@ -603,12 +624,13 @@ mod tests {
         {
             assert!(one.contains(expected), "{one}");
         }
-        let none: [&dyn Fn(&mut Ledger); 8] = [
+        let none: [&dyn Fn(&mut Ledger); 9] = [
             &|l| (l.received, l.processed) = (9, 9),
             &|l| l.filtered = 1,
             &|l| l.cut = 1,
             &|l| l.malformed[0] = 1,
             &|l| l.wild = 1,
+            &|l| l.disordered = 1,
             &|l| l.undefined = 1,
             &|l| (l.ends.untagged, l.ends.moved) = (1, 1),
             // As asked for by -W, and by a bridge.

@@ -245,6 +245,8 @@ fn rows(out: &mut Exposition, ledger: &Ledger) {
             ("weir_rows_refused", "Emitted rows that the sink did not take in time.", refused),
             ("weir_rows_unwritten", "Emitted rows that could not be written.", unwritten),
             ("weir_rows_late", "Rows that came after their window had closed.", ledger.late),
+            ("weir_rows_lagging", "Rows that came too late to their session.", ledger.lagging),
+            ("weir_packets_disordered", "Packets not in order of time.", ledger.disordered),
             ("weir_rows_evicted", "Groups and rows left out for want of room.", evicted),
             ("weir_values_undefined", "Values left absent: out of range.", undefined),
             ("weir_windows_unfilled", "Windows that lack rows of fill.", unfilled),

@@ -3,7 +3,7 @@
 use super::chain::{ChainBuilder, Ending};
 use crate::expr::{Cond, Val, flat};
 use crate::ops::groups::Spec;
-use crate::ops::session::Sessions;
+use crate::ops::session::{ClosingRows, Sessions};
 use crate::ops::summarize::Summarize;
 use weir_plan::{ExprKind, Schema};
 
@@ -29,8 +29,11 @@ impl ChainBuilder<'_> {
         match spec.session() {
             None => Ending::Windows(Summarize::new(spec, keys, aggs)),
             Some(session) => {
-                let until = s.until.as_ref().map(|e| self.compiler.condition(e, &self.scope));
-                Ending::Sessions(Sessions::new(spec, session, keys, aggs, until))
+                let mut condition =
+                    |e: &Option<_>| e.as_ref().map(|e| self.compiler.condition(e, &self.scope));
+                let (until, unless) = (condition(&s.until), condition(&s.unless));
+                let closing = ClosingRows { until, unless };
+                Ending::Sessions(Sessions::new(spec, session, keys, aggs, closing))
             }
         }
     }

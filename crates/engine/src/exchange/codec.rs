@@ -19,6 +19,8 @@ fn each(ledger: &mut Ledger, mut f: impl FnMut(&'static str, &mut u64)) {
     f("abandoned", &mut ledger.abandoned);
     f("cut", &mut ledger.cut);
     f("late", &mut ledger.late);
+    f("lagging", &mut ledger.lagging);
+    f("disordered", &mut ledger.disordered);
     f("wild", &mut ledger.wild);
     f("evicted", &mut ledger.evicted);
     f("undefined", &mut ledger.undefined);

@@ -115,12 +115,13 @@ fn program() -> Program {
             lateness_ns: 0,
             fill: None,
             until: None,
+            unless: None,
             max_groups: if sessions { SESSIONS_MAX } else { GROUPS_MAX },
         });
         let (schema, input) = (stage.output(&Schema::default()), Input::Packets);
         Pipeline { name: None, input, stages: vec![stage], schema, printed: true }
     };
-    let session = Session { gap_ns: S / 2, active_ns: None, rows: Some(4) };
+    let session = Session { gap_ns: S / 2, active_ns: None, rows: Some(4), linger_ns: None };
     let reason = agg(AggFunc::EndReason, None, Type::Int);
     let of_sessions = [vec![reason], aggs.clone()].concat();
     Program {

@@ -24,6 +24,8 @@ pub(super) struct PlainClock {
     run: Vec<i64>,
     /// Wild packets so far that no other confirmed.
     pub(super) wild: u64,
+    /// Packets whose time is before the largest that the clock had believed.
+    pub(super) disordered: u64,
 }
 
 impl PlainClock {
@@ -37,6 +39,7 @@ impl PlainClock {
             reached: i64::MIN,
             run: Vec::new(),
             wild: 0,
+            disordered: 0,
         }
     }
 
@@ -77,6 +80,7 @@ impl PlainClock {
     fn follow(&mut self, max: i64, ts: i64) {
         if ts <= max.saturating_add(self.rules.jump_ns) {
             self.wild += self.run.len() as u64;
+            self.disordered += u64::from(ts < max);
             self.run.clear();
             self.max = Some(max.max(ts));
             return;

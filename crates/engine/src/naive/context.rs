@@ -12,6 +12,7 @@ pub(super) struct StageContext<'a> {
     /// How many rows came to stages that remember keys.
     pub(super) turn: u64,
     pub(super) late: u64,
+    pub(super) lagging: u64,
     pub(super) evicted: u64,
     pub(super) unfilled: u64,
     pub(super) unfinished: u64,
@@ -27,6 +28,7 @@ impl<'a> StageContext<'a> {
             losses: Losses::default(),
             turn: 0,
             late: 0,
+            lagging: 0,
             evicted: 0,
             unfilled: 0,
             unfinished: 0,

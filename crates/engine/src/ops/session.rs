@@ -3,20 +3,21 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `summarize NAME = AGG, … by KEY, … session GAP active D until CONDITION max N`; `… every N rows idle D max N` |
+//! | Syntax | `summarize NAME = AGG, … by KEY, … session GAP active D until CONDITION linger D unless CONDITION max N`; `… every N rows idle D max N` |
 //! | Emits | sessions that have ended: when the watermark passes a whole second (a multiple of the gap, if that is shorter, or of 1 ms, if that is longer), and at the end of the input |
 //! | Order | of those that come out together: by start, then by key; an absent key part comes first |
 //! | State | per session its key, four words, and the cells of its aggregates, padded as for `summarize`, from its first row until it comes out; `max` (default 1 Mi) open |
-//! | Full | the session whose latest row came first is put out, and counted as evicted; beyond 16 Mi that have ended and wait to come out none begins, and rows are counted as evicted |
-//! | Late | a late row joins the open session of its key, or begins one, and none is lost; how long a session waits for the next row is judged by the watermark |
+//! | Full | the session whose latest row came first is put out, and counted as evicted; beyond 16 Mi that are closed or have ended and wait to come out none begins, and rows are counted as evicted |
+//! | Late | a late row joins the session of its key, or begins one, and none is lost; how long a session waits for the next row is judged by the watermark; a row that in the order of times might have come to another session, or ended one, is counted as lagging |
 //! | Merge | partitioned by key |
 //! | Exact? | as its aggregates; which session is put out is exact where the query names `max`; where it names none, each worker holds that many |
 //!
-//! An open session is a row in the table of its layout, where an index over keys finds it; one that
-//! has ended stays in its place, but not in the index, until the next tick. Then its row is copied
-//! into [`Groups`] of sessions that have ended, and used again. Aggregates that keep more than rows
-//! (sets, texts) would keep that: with these, the open sessions are copied too, and the
-//! table starts anew.
+//! A session that takes rows is a row in the table of its layout, where an index over keys finds it:
+//! one that is open, and one that is closed and lingers, or whose end the watermark has not passed.
+//! One that has ended stays in its place, but not in the index, until the next tick. Then its row is
+//! copied into [`Groups`] of sessions that have ended, and used again. Aggregates that keep more
+//! than rows (sets, texts) would keep that: with these, the sessions that take rows are copied too,
+//! and the table starts anew.
 
 mod open;
 mod wheel;
@@ -31,7 +32,7 @@ use crate::expr::{Cond, Src, Val};
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
 use crate::table::NO_ROW;
-use open::{Came, Coming, Marked, OpenSessions, Terms};
+use open::{Came, Coming, Marked, OpenSessions, Role, Terms};
 use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
@@ -46,7 +47,7 @@ pub(crate) struct Sessions {
     session: Session,
     keys: Vec<Val>,
     aggs: Vec<AggArgs>,
-    until: Option<Cond>,
+    closing: ClosingRows,
     /// How keys of plain packets are made, if they can be made directly.
     direct: Vec<Direct>,
     /// All sessions that did not come out, those of each layout together.
@@ -74,6 +75,14 @@ pub(crate) struct Sessions {
     turns: Vec<u64>,
 }
 
+/// Which rows close a session.
+pub(crate) struct ClosingRows {
+    /// Those, if there are any.
+    pub(crate) until: Option<Cond>,
+    /// Those that join none that is closed.
+    pub(crate) unless: Option<Cond>,
+}
+
 impl Sessions {
     /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
     pub(crate) fn new(
@@ -81,7 +90,7 @@ impl Sessions {
         session: Session,
         keys: Vec<Val>,
         aggs: Vec<AggArgs>,
-        until: Option<Cond>,
+        closing: ClosingRows,
     ) -> Sessions {
         let fields: Option<Vec<FieldId>> =
             spec.plan.keys.iter().map(|(_, e)| packet_field(e)).collect();
@@ -98,7 +107,7 @@ impl Sessions {
             session,
             keys,
             aggs,
-            until,
+            closing,
             spare: Vec::new(),
             max,
             waiting_max: SESSIONS_WAITING_MAX,
@@ -117,7 +126,7 @@ impl Sessions {
     }
 
     fn waiting(&self) -> usize {
-        self.open.iter().map(|open| open.ended.len()).sum()
+        self.open.iter().map(OpenSessions::waiting).sum()
     }
 
     /// Takes rows in if all are plain packets whose keys can be made of their bytes, those of one
@@ -243,25 +252,39 @@ impl Sessions {
     fn join_slowly(&mut self, j: usize, terms: &Terms<'_>, v: usize) -> u32 {
         let i = self.work.positions[j] as usize;
         let came = terms.row(i);
+        let any_begins = self.closing.unless.is_some();
+        let (closes, begins) = (terms.marked.until.has(i), terms.marked.unless.has(i));
+        let role = Role { closes, begins, any_begins };
         let table = &mut self.groups.variants[v].table;
-        let mut found = self.open[v].find(table, &self.work.packed[v], j);
-        if let Some(row) = found
-            && let Some(reason) = open::ends_before(table, row, self.session, came.ts)
-        {
-            self.open[v].end(table, row, reason);
-            found = None;
-        }
-        let Some(row) = found.or_else(|| self.begin(j, came, v)) else { return NO_ROW };
+        let found = self.open[v].find(table, &self.work.packed[v], j);
+        let begins = (self.session, begins);
+        let over =
+            found.and_then(|row| Some((row, open::ends_before(table, row, begins, came.ts)?)));
+        let lags = match (found, over) {
+            (_, Some((row, (reason, end)))) => {
+                self.open[v].end(table, row, reason);
+                came.ts < end
+            }
+            (Some(row), None) => open::lags(table, row, (self.session, role), came.ts, self.tick),
+            (None, None) => came.ts < self.tick,
+        };
+        let joined = found.filter(|_| over.is_none());
+        let Some(row) = joined.or_else(|| self.begin(j, (came, over.is_some()), v)) else {
+            return NO_ROW;
+        };
         let table = &mut self.groups.variants[v].table;
         let full = open::touch(table, row, self.session, came);
-        if full || terms.marked.until.has(i) {
-            self.open[v].end(table, row, EndReason::Detected);
+        if lags {
+            self.open[v].count_lagging(table, row);
+        }
+        if full || closes {
+            self.open[v].close(table, row);
         }
         row
     }
 
     /// Begins a session.
-    fn begin(&mut self, j: usize, came: Came, v: usize) -> Option<u32> {
+    fn begin(&mut self, j: usize, came: (Came, bool), v: usize) -> Option<u32> {
         if self.waiting() >= self.waiting_max {
             return None;
         }
@@ -308,7 +331,7 @@ impl Sessions {
 
     /// Hands out the sessions that have ended.
     fn put_out(&mut self, at: i64, out: &mut dyn FnMut(i64, Groups)) {
-        if self.waiting() == 0 {
+        if self.open.iter().all(|open| open.ended.is_empty()) {
             return;
         }
         let mut gone = self.spare();
@@ -328,7 +351,8 @@ impl Sessions {
     fn start_anew(&mut self) {
         let mut kept = self.spare();
         for (v, open) in self.open.iter_mut().enumerate() {
-            open::live_rows(&self.groups.variants[v].table, &mut self.rows);
+            self.rows.clear();
+            self.rows.extend(open::taking_rows(&self.groups.variants[v].table));
             kept.append(&self.groups, v, &self.rows);
             open.index_anew(&mut kept.variants[v].table);
         }
@@ -370,11 +394,13 @@ impl Grouping for Sessions {
         self.turns.clear();
         self.turns.extend((first..).take(BATCH));
         self.batches += 1;
-        let until = self.until.as_ref().map_or(Bits::NONE, |c| batch.ctx.condition(c, rows));
+        let ClosingRows { until, unless } = &self.closing;
+        let [until, unless] = [until, unless]
+            .map(|cond| cond.as_ref().map_or(Bits::NONE, |cond| batch.ctx.condition(cond, rows)));
         self.work.evaluate(&self.spec, &self.aggs, batch, (rows, Bits::NONE));
         self.time = batch.ctx.value(&Val::Src(batch.time), rows);
         let late = late_rows(batch.ctx.column(self.time).word(), batch.clock, rows);
-        let marked = Marked { until, slow: until.or(late) };
+        let marked = Marked { until, unless, slow: until.or(unless).or(late) };
         let plain = self.has_room(rows);
         let rows = if plain { self.take_plain(batch, rows, marked) } else { rows };
         if rows.is_empty() {
@@ -400,7 +426,8 @@ impl Grouping for Sessions {
 
     fn finish(&mut self, out: &mut dyn FnMut(i64, Groups)) {
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
-            open::live_rows(&variant.table, &mut self.rows);
+            self.rows.clear();
+            self.rows.extend(open::taking_rows(&variant.table));
             for &row in &self.rows {
                 open.end(&mut variant.table, row, EndReason::Forced);
             }
@@ -427,6 +454,7 @@ impl Grouping for Sessions {
 
     fn count(&self, ledger: &mut Ledger) {
         ledger.evicted += self.evicted;
+        ledger.lagging += self.open.iter().map(|open| open.lagging).sum::<u64>();
     }
 }
 

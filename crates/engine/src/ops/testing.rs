@@ -42,5 +42,14 @@ pub(crate) fn summarize(keys: &[&str], aggs: Vec<Agg>, window: Window) -> Stage 
         Window::Session(_) => SESSIONS_MAX,
         _ => GROUPS_MAX,
     };
-    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
+    Stage::Summarize(Summarize {
+        keys,
+        aggs,
+        window,
+        lateness_ns,
+        fill,
+        until,
+        unless: None,
+        max_groups,
+    })
 }

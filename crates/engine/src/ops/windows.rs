@@ -479,6 +479,7 @@ mod tests {
             window: Window::Sliding { over: 6 * S, every: 3 * S },
             lateness_ns: S,
             until: None,
+            unless: None,
             fill: Some(Fill::idle(None)),
             max_groups: GROUPS_MAX,
         };

@@ -153,7 +153,7 @@ fn groups_of_colliding_flows_do_not_crowd() {
 
 #[test]
 fn sessions_of_colliding_flows_do_not_crowd() {
-    let forever = Session { gap_ns: 1 << 60, active_ns: None, rows: None };
+    let forever = Session { gap_ns: 1 << 60, active_ns: None, rows: None, linger_ns: None };
     withstands("sessions", vec![count_by_flow(Window::Session(forever))]);
     // Each ends at its second row, so that it leaves the index too.
     let short = Session { rows: Some(2), ..forever };

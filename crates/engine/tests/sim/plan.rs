@@ -399,7 +399,8 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
         (true, _) => (Window::Session(session(c)), 0, None),
     };
     let sessions = matches!(window, Window::Session(_));
-    let until = (sessions && c.once_in(3)).then(|| expr(c, &scope, &Type::Bool, 2));
+    let mut condition = |n| (sessions && c.once_in(n)).then(|| expr(c, &scope, &Type::Bool, 2));
+    let (until, unless) = (condition(3), condition(4));
     let keys: Vec<_> = keys(c, rows).into_iter().map(|k| (rows.fresh(), k)).collect();
     let mut aggs: Vec<_> = (0..1 + c.below(4)).map(|_| agg(c, &scope, rows.fresh())).collect();
     if sessions {
@@ -422,7 +423,7 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     *rows = Rows { schema, fields: false, at_hand: false, apart, timed, windowed, names };
     let max_groups = *c.pick(&[GROUPS_MAX, GROUPS_MAX, GROUPS_MAX, 5]);
     let max_groups = if sessions { SESSIONS_MAX } else { max_groups };
-    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
+    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, unless, max_groups })
 }
 
 fn session(c: &mut Choices) -> Session {
@@ -430,6 +431,7 @@ fn session(c: &mut Choices) -> Session {
         gap_ns: *c.pick(&SPANS_NS),
         active_ns: c.once_in(3).then(|| *c.pick(&SPANS_NS)),
         rows: c.once_in(3).then(|| 1 + c.below(9) as u64),
+        linger_ns: c.once_in(3).then(|| *c.pick(&SPANS_NS)),
     }
 }
 

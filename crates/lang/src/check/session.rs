@@ -22,7 +22,7 @@ impl<'t> Checker<'t> {
         s: &Summarize,
         word: Span,
     ) -> Option<Option<Window>> {
-        let Sessions { rows, idle, gap, active, until } = &*s.sessions;
+        let Sessions { rows, idle, gap, active, until, linger, unless } = &*s.sessions;
         let lengths = if *rows { s.over.as_ref() } else { s.every.as_ref().or(s.over.as_ref()) };
         let sessions = gap.as_ref().or(s.every.as_ref().filter(|_| *rows));
         if let (Some(one), Some(other)) = (sessions, gap.as_ref().and(s.every.as_ref()).or(lengths))
@@ -37,6 +37,14 @@ impl<'t> Checker<'t> {
             self.misplaced(("active", "session"), active.as_ref(), &help("active 60s"));
             self.misplaced(("until", "session"), until.as_ref(), &help("until tcp.rst"));
         }
+        if until.is_none() {
+            let help = "it says what becomes of a session after `until` has closed it";
+            self.misplaced(("linger", "until"), linger.as_ref(), help);
+        }
+        if linger.is_none() {
+            let help = "it says which rows begin a session where a closed one lingers";
+            self.misplaced(("unless", "linger"), unless.as_ref(), help);
+        }
         if !rows {
             let help = match gap {
                 Some(_) => "the time that a session waits for its next row follows `session`",
@@ -47,11 +55,12 @@ impl<'t> Checker<'t> {
         let session = if let Some(gap) = gap {
             let gap = self.span_of_time(scope, gap, "`session`");
             let active_ns = self.span_if_given(scope, active.as_ref(), "`active`")?;
-            Session { gap_ns: gap?, active_ns, rows: None }
+            let linger_ns = self.span_if_given(scope, linger.as_ref(), "`linger`")?;
+            Session { gap_ns: gap?, active_ns, rows: None, linger_ns }
         } else if let Some(every) = s.every.as_ref().filter(|_| *rows) {
             let rows = self.positive(scope, every, "`every … rows`");
             let idle = self.span_or(scope, idle.as_ref(), "`idle`", ROWS_IDLE_NS);
-            Session { gap_ns: idle?, active_ns: None, rows: Some(rows?) }
+            Session { gap_ns: idle?, active_ns: None, rows: Some(rows?), linger_ns: None }
         } else {
             return Some(None);
         };
@@ -76,10 +85,15 @@ impl<'t> Checker<'t> {
         self.report(Diagnostic::new(Code::Unexpected, e.span, message).help(help));
     }
 
-    /// The condition that ends a session; `None` if it is wrong.
-    pub(super) fn until(&mut self, scope: &Scope, s: &Summarize) -> Option<Option<Expr>> {
-        match &s.sessions.until {
-            Some(e) => self.condition(scope, e, "`until`").map(Some),
+    /// The condition of `until` or `unless`; `None` if it is wrong.
+    pub(super) fn session_condition(
+        &mut self,
+        scope: &Scope,
+        clause: Option<&TreeExpr>,
+        word: &str,
+    ) -> Option<Option<Expr>> {
+        match clause {
+            Some(e) => self.condition(scope, e, word).map(Some),
             None => Some(None),
         }
     }

@@ -22,7 +22,8 @@ impl<'t> Checker<'t> {
         let window = self.windows(scope, s, word);
         let lateness_ns = self.lateness(scope, s, window);
         let fill = self.fill(scope, s);
-        let until = self.until(scope, s);
+        let until = self.session_condition(scope, s.sessions.until.as_ref(), "`until`");
+        let unless = self.session_condition(scope, s.sessions.unless.as_ref(), "`unless`");
         scope.pending = names_of(s.keys.iter().chain(s.aggs.iter().map(|a| &a.item)));
         let keys: Vec<NewColumn> =
             s.keys.iter().flat_map(|item| self.columns(scope, item, "by")).collect();
@@ -70,6 +71,7 @@ impl<'t> Checker<'t> {
             lateness_ns: lateness_ns?,
             fill: fill?,
             until: until?,
+            unless: unless?,
             max_groups: max?,
         }))
     }

@@ -178,8 +178,11 @@ fn agg() -> impl Strategy<Value = AggItem> {
 
 fn sessions() -> impl Strategy<Value = Box<Sessions>> {
     let clause = || option::of(expr());
-    (any::<bool>(), clause(), clause(), clause(), clause()).prop_map(
-        |(rows, idle, gap, active, until)| Box::new(Sessions { rows, idle, gap, active, until }),
+    let closing = (clause(), clause(), clause());
+    (any::<bool>(), clause(), clause(), clause(), closing).prop_map(
+        |(rows, idle, gap, active, (until, linger, unless))| {
+            Box::new(Sessions { rows, idle, gap, active, until, linger, unless })
+        },
     )
 }
 

@@ -54,6 +54,7 @@ fn plan(keys: usize, aggs: &[TestAgg]) -> Summarize {
         lateness_ns: 0,
         fill: None,
         until: None,
+        unless: None,
         max_groups: GROUPS_MAX,
     }
 }

@@ -47,7 +47,7 @@ impl Summarize {
     /// Calls `f` on each expression of it.
     pub(super) fn for_each_expr(&self, f: &mut dyn FnMut(&Expr)) {
         self.keys.iter().for_each(|(_, e)| f(e));
-        self.until.iter().for_each(&mut *f);
+        self.until.iter().chain(&self.unless).for_each(&mut *f);
         self.aggs.iter().for_each(|a| {
             a.arg.iter().for_each(&mut *f);
             a.cond.iter().for_each(&mut *f);

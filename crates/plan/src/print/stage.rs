@@ -45,7 +45,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
             }
             out += &windows(s);
             if let Window::Session(w) = s.window {
-                out += &session(&w, s.until.as_ref().map(text));
+                out += &session(&w, [&s.until, &s.unless].map(|cond| cond.as_ref().map(text)));
             }
             if s.max_groups == GROUPS_MAX { out } else { out + &format!(" max {}", s.max_groups) }
         }
@@ -242,14 +242,17 @@ pub(super) fn state(stage: &Stage, input: &Schema) -> Option<String> {
 }
 
 /// The clauses that make sessions.
-fn session(w: &Session, until: Option<String>) -> String {
+fn session(w: &Session, [until, unless]: [Option<String>; 2]) -> String {
     let gap = Value::Duration(w.gap_ns);
     if let Some(n) = w.rows {
         return format!(" every {n} rows idle {gap}");
     }
     let active = w.active_ns.map(|ns| format!(" active {}", Value::Duration(ns)));
     let until = until.map(|cond| format!(" until {cond}"));
-    format!(" session {gap}{}{}", active.unwrap_or_default(), until.unwrap_or_default())
+    let linger = w.linger_ns.map(|ns| format!(" linger {}", Value::Duration(ns)));
+    let unless = unless.map(|cond| format!(" unless {cond}"));
+    let clauses = [active, until, linger, unless].map(Option::unwrap_or_default);
+    format!(" session {gap}{}", clauses.concat())
 }
 
 fn groups(s: &Summarize) -> String {
@@ -405,6 +408,7 @@ mod tests {
                 lateness_ns: 0,
                 fill: None,
                 until: None,
+                unless: None,
                 max_groups: crate::limits::GROUPS_MAX,
             }),
         ];
@@ -547,8 +551,9 @@ mod tests {
 
     #[test]
     fn sessions_read_as_typed() {
-        let window =
-            |active_ns, rows| Window::Session(Session { gap_ns: 15_000_000_000, active_ns, rows });
+        let window = |active_ns, rows, linger_ns| {
+            Window::Session(Session { gap_ns: 15_000_000_000, active_ns, rows, linger_ns })
+        };
         let mut s = Summarize {
             keys: vec![("ip.src".into(), field("ip.src"))],
             aggs: vec![Agg {
@@ -558,10 +563,11 @@ mod tests {
                 cond: None,
                 ty: Type::Int,
             }],
-            window: window(Some(60_000_000_000), None),
+            window: window(Some(60_000_000_000), None, None),
             lateness_ns: 0,
             fill: None,
             until: Some(field("tcp.rst")),
+            unless: None,
             max_groups: 500,
         };
         let text = |s: &Summarize| stage(&Stage::Summarize(s.clone()), &Schema::default());
@@ -571,7 +577,13 @@ mod tests {
         );
         let state = groups(&s);
         assert!(state.starts_with("one session per ip.src, those that have ended for 1s at most;"));
-        (s.window, s.until) = (window(None, Some(1000)), None);
+        (s.window, s.unless) = (window(None, None, Some(5_000_000_000)), Some(field("tcp.syn")));
+        assert_eq!(
+            text(&s),
+            "summarize why = end_reason() by ip.src session 15s until tcp.rst linger 5s unless \
+             tcp.syn max 500"
+        );
+        (s.window, s.until, s.unless) = (window(None, Some(1000), None), None, None);
         assert_eq!(
             text(&s),
             "summarize why = end_reason() by ip.src every 1000 rows idle 15s max 500"

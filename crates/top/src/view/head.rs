@@ -138,6 +138,7 @@ fn counts(ledger: &Ledger) -> Vec<Count> {
         count("late", "late", ledger.late, true, true),
         count("cut", "cut", ledger.cut, false, false),
         count("filtered", "filt", ledger.filtered, false, false),
+        count("lagging", "lag", ledger.lagging, false, true),
         count("evicted", "evic", ledger.evicted, false, true),
         count("wild", "wild", ledger.wild, false, true),
         count("abandoned", "aban", ledger.abandoned, false, true),

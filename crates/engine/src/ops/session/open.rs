@@ -1,6 +1,6 @@
-//! The open sessions of one layout: found by key, ended, and their rows used again.
+//! The sessions of one layout that take rows: found by key, ended, and their rows used again.
 //!
-//! The word [`META`] of a session: the low byte holds flags, the rest, while it is open, when its
+//! The word [`META`] of a session: the low byte holds flags, the rest, while it takes rows, when its
 //! latest row came, as the number of that row; after its end, the [`EndReason`].
 
 use super::wheel::Wheel;
@@ -13,12 +13,22 @@ use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
 use weir_plan::{EndReason, Session};
 
-/// The session is open.
+/// The session is open: neither closed nor ended.
 const OPEN: u64 = 1;
 /// The row is in the wheel: once, from when it is first used, whichever session it holds.
 const IN_WHEEL: u64 = 2;
 /// [`END`] says when the session ends: before the time at which its latest row came.
 const LAGS: u64 = 4;
+/// The session is closed: it takes rows that lag, and those that come while it lingers.
+const CLOSED: u64 = 8;
+/// As [`IN_WHEEL`], of the wheel of sessions that are closed.
+const IN_CLOSING: u64 = 16;
+/// A row of the session was counted as lagging.
+const COUNTED: u64 = 32;
+/// The session before it of its key took rows until this one began.
+const FOLLOWS: u64 = 64;
+/// A row joined the session that would join none that is closed, or may have done so.
+const BEGINS: u64 = 128;
 
 /// Which sessions of a table are open.
 pub(super) struct OpenSessions {
@@ -27,10 +37,15 @@ pub(super) struct OpenSessions {
     /// The row that each key at hand is likely to have.
     likely: Box<[u32; BATCH]>,
     live: usize,
+    /// How many are closed.
+    closed: usize,
+    /// Rows that lagged.
+    pub(super) lagging: u64,
     /// Rows that have ended and did not come out, in that order.
     pub(super) ended: Vec<u32>,
     free: Vec<u32>,
     wheel: Wheel,
+    closing: Wheel,
 }
 
 /// Keys at hand, and where in the batch their rows stand.
@@ -54,9 +69,11 @@ pub(super) struct Terms<'a> {
 /// Rows that are more to their session than its next.
 #[derive(Clone, Copy)]
 pub(super) struct Marked {
-    /// Those that end it.
+    /// Those that close it.
     pub(super) until: Bits,
-    /// Those, and those that came after the watermark had passed them.
+    /// Those that join none that is closed.
+    pub(super) unless: Bits,
+    /// All of those, and those that came after the watermark had passed them.
     pub(super) slow: Bits,
 }
 
@@ -95,10 +112,10 @@ fn hash_of(table: &Table, row: u32, key: HashKey) -> u64 {
     key.hash(table.key(row).iter().copied())
 }
 
-/// All sessions that are open.
-pub(super) fn live_rows(table: &Table, rows: &mut Vec<u32>) {
-    rows.clear();
-    rows.extend((0..table.len() as u32).filter(|&row| turn(table, row).is_some()));
+/// All sessions that take rows: those that are open, and those that are closed.
+pub(super) fn taking_rows(table: &Table) -> impl Iterator<Item = u32> {
+    let meta = |row| table.row(row)[table.key_words() + META];
+    (0..table.len() as u32).filter(move |&row| meta(row) & (OPEN | CLOSED) != 0)
 }
 
 /// The greatest time of a session's rows.
@@ -106,25 +123,66 @@ fn end_of(head: &[u64]) -> i64 {
     head[if head[META] & LAGS != 0 { END } else { LAST }] as i64
 }
 
-/// Why an open session ends before a row of this time, if it does.
+/// Why a session ends before a row of this time, if it does, and its greatest time; `begins`:
+/// whether the row joins none that is closed.
 pub(super) fn ends_before(
     table: &mut Table,
     row: u32,
-    session: Session,
+    (session, begins): (Session, bool),
     ts: i64,
-) -> Option<EndReason> {
+) -> Option<(EndReason, i64)> {
     let head = head_of(table, row);
-    let start = head[START] as i64;
-    if ts.saturating_sub(end_of(head)) >= session.gap_ns {
-        Some(EndReason::Idle)
+    let (start, end, is_closed) = (head[START] as i64, end_of(head), head[META] & CLOSED != 0);
+    let wait = if is_closed { session.lingers_ns() } else { session.gap_ns };
+    let reason = if is_closed && (begins || session.rows.is_some()) {
+        EndReason::Detected
+    } else if ts.saturating_sub(end) >= wait {
+        EndReason::Idle
     } else if session.active_ns.is_some_and(|active| ts.saturating_sub(start) >= active) {
-        Some(EndReason::Active)
+        EndReason::Active
     } else {
-        None
-    }
+        return None;
+    };
+    Some((reason, end))
 }
 
-/// Lets a row join an open session; returns whether it is the last that may.
+/// What a row is to the session that it joins.
+#[derive(Clone, Copy)]
+pub(super) struct Role {
+    /// It closes the session.
+    pub(super) closes: bool,
+    /// It joins none that is closed.
+    pub(super) begins: bool,
+    /// There may be such rows.
+    pub(super) any_begins: bool,
+}
+
+/// Whether in the order of times a row that joins might have come to another session, or, where it
+/// closes this one, been its last. What came out at `tick` or before is not known any more.
+pub(super) fn lags(
+    table: &mut Table,
+    row: u32,
+    (session, role): (Session, Role),
+    ts: i64,
+    tick: i64,
+) -> bool {
+    let head = head_of(table, row);
+    let (start, end) = (head[START] as i64, end_of(head));
+    let before = |t: i64| t.saturating_sub(ts);
+    let is_first = ts < start;
+    let is_long = session.active_ns.is_some_and(|active| before(end) >= active);
+    let follows = head[META] & FOLLOWS != 0;
+    let apart = follows || ts < tick || before(start) >= session.gap_ns || is_long;
+    // One that begins the next session may come after it.
+    let begins = head[META] & BEGINS != 0 || role.any_begins && is_first;
+    let cuts = begins || before(end) >= session.lingers_ns();
+    if role.begins || role.any_begins && is_first {
+        head[META] |= BEGINS;
+    }
+    is_first && apart || role.closes && ts < end && cuts
+}
+
+/// Lets a row join a session; returns whether it is the last that may.
 pub(super) fn touch(table: &mut Table, row: u32, session: Session, came: Came) -> bool {
     let head = head_of(table, row);
     let (end, last) = (end_of(head).max(came.ts), (head[LAST] as i64).max(came.clock));
@@ -145,15 +203,23 @@ impl OpenSessions {
             index: Index::new(hash_key),
             likely: Box::new([0; BATCH]),
             live: 0,
+            closed: 0,
+            lagging: 0,
             ended: Vec::new(),
             free: Vec::new(),
             wheel: Wheel::new(session.gap_ns, session.tick_ns()),
+            closing: Wheel::new(session.lingers_ns(), session.tick_ns()),
         }
     }
 
     /// How many sessions are open.
     pub(super) fn live(&self) -> usize {
         self.live
+    }
+
+    /// How many sessions are closed or have ended, and did not come out.
+    pub(super) fn waiting(&self) -> usize {
+        self.closed + self.ended.len()
     }
 
     /// Makes room for so many open sessions.
@@ -170,9 +236,8 @@ impl OpenSessions {
     /// that.
     pub(super) fn relieve(&mut self, table: &Table) {
         if self.index.is_crowded() {
-            let live = (0..table.len() as u32).filter(|&row| turn(table, row).is_some());
             let key = HashKey::random();
-            self.index.rekey(key, live.map(|row| (row, hash_of(table, row, key))));
+            self.index.rekey(key, taking_rows(table).map(|row| (row, hash_of(table, row, key))));
         }
     }
 
@@ -281,7 +346,7 @@ impl OpenSessions {
         n
     }
 
-    /// The open session of a key.
+    /// The session of a key that takes rows.
     pub(super) fn find(&mut self, table: &Table, keys: &Keys, j: usize) -> Option<u32> {
         let same = |row: u32| {
             let key = &table.row(row)[..keys.words.len()];
@@ -298,10 +363,10 @@ impl OpenSessions {
         fresh: &[u64],
         keys: &Keys,
         j: usize,
-        Came { ts, clock, .. }: Came,
+        (Came { ts, clock, .. }, follows): (Came, bool),
     ) -> u32 {
         let (row, flags) = match self.free.pop() {
-            Some(row) => (row, head_of(table, row)[META] & IN_WHEEL),
+            Some(row) => (row, head_of(table, row)[META] & (IN_WHEEL | IN_CLOSING)),
             None => {
                 table.push_row();
                 (table.len() as u32 - 1, 0)
@@ -311,7 +376,8 @@ impl OpenSessions {
         key.iter_mut().zip(&keys.words).for_each(|(word, plane)| *word = plane[j]);
         cells[..fresh.len()].copy_from_slice(fresh);
         (cells[START], cells[LAST], cells[END]) = (ts as u64, clock as u64, ts as u64);
-        cells[META] = OPEN | IN_WHEEL | if ts < clock { LAGS } else { 0 };
+        let more = [(ts < clock, LAGS), (follows, FOLLOWS)].map(|(is, flag)| u64::from(is) * flag);
+        cells[META] = OPEN | IN_WHEEL | flags | more[0] | more[1];
         let hash = keys.hashes[j];
         let Err(place) = self.index.find(hash, |_| false) else {
             unreachable!("no row is the same")
@@ -324,16 +390,40 @@ impl OpenSessions {
         row
     }
 
-    /// Ends an open session.
+    /// Counts the latest row of a session as lagging.
+    pub(super) fn count_lagging(&mut self, table: &mut Table, row: u32) {
+        head_of(table, row)[META] |= COUNTED;
+        self.lagging += 1;
+    }
+
+    /// Closes an open session: it takes rows while it lingers, and no others.
+    pub(super) fn close(&mut self, table: &mut Table, row: u32) {
+        let lingers = self.session.lingers_ns();
+        let head = head_of(table, row);
+        if head[META] & OPEN == 0 {
+            return;
+        }
+        if head[META] & IN_CLOSING == 0 {
+            self.closing.schedule(row, (head[LAST] as i64).saturating_add(lingers));
+        }
+        head[META] = head[META] & !OPEN | CLOSED | IN_CLOSING;
+        (self.live, self.closed) = (self.live - 1, self.closed + 1);
+    }
+
+    /// Ends a session; one that is closed ends since it was. It lags if its latest row does.
     pub(super) fn end(&mut self, table: &mut Table, row: u32, reason: EndReason) {
         self.index.remove(hash_of(table, row, self.index.hash_key()), row);
         let meta = &mut head_of(table, row)[META];
-        *meta = (reason as u64) << SHIFT | *meta & IN_WHEEL;
+        let is_closed = *meta & CLOSED != 0;
+        let reason = if is_closed { EndReason::Detected } else { reason };
+        self.lagging += u64::from(*meta & (LAGS | COUNTED) == LAGS);
+        *meta = (reason as u64) << SHIFT | *meta & (IN_WHEEL | IN_CLOSING);
         self.ended.push(row);
-        self.live -= 1;
+        let one = if is_closed { &mut self.closed } else { &mut self.live };
+        *one -= 1;
     }
 
-    /// Ends the sessions that are idle at this time; `due` is scratch.
+    /// Ends the sessions that are idle at this time, or have lingered; `due` is scratch.
     pub(super) fn expire(&mut self, table: &mut Table, now: i64, due: &mut Vec<u32>) {
         due.clear();
         self.wheel.turn(now, due);
@@ -349,6 +439,21 @@ impl OpenSessions {
                 self.wheel.schedule(row, last.saturating_add(self.session.gap_ns));
             }
         }
+        due.clear();
+        self.closing.turn(now, due);
+        let lingers = self.session.lingers_ns();
+        for &row in &*due {
+            let head = head_of(table, row);
+            let last = head[LAST] as i64;
+            if head[META] & CLOSED == 0 {
+                head[META] &= !IN_CLOSING;
+            } else if now.saturating_sub(last) >= lingers {
+                head[META] &= !IN_CLOSING;
+                self.end(table, row, EndReason::Detected);
+            } else {
+                self.closing.schedule(row, last.saturating_add(lingers));
+            }
+        }
     }
 
     /// Lets the rows of sessions that came out be used again.
@@ -356,21 +461,27 @@ impl OpenSessions {
         self.free.append(&mut self.ended);
     }
 
-    /// Takes over a table of nothing but open sessions.
+    /// Takes over a table of nothing but sessions that take rows.
     pub(super) fn index_anew(&mut self, table: &mut Table) {
         self.index.clear();
         self.wheel.clear();
+        self.closing.clear();
         self.ended.clear();
-        debug_assert_eq!((table.len(), self.free.len()), (self.live, 0));
+        debug_assert_eq!((table.len(), self.free.len()), (self.live + self.closed, 0));
         self.index.reserve(table.len());
         for row in 0..table.len() as u32 {
             let hash = hash_of(table, row, self.index.hash_key());
             let Err(place) = self.index.find(hash, |_| false) else { unreachable!("none is same") };
             self.index.insert(place, hash, row);
             let head = head_of(table, row);
-            head[META] |= IN_WHEEL;
             let last = head[LAST] as i64;
-            self.wheel.schedule(row, last.saturating_add(self.session.gap_ns));
+            if head[META] & CLOSED != 0 {
+                head[META] = head[META] & !IN_WHEEL | IN_CLOSING;
+                self.closing.schedule(row, last.saturating_add(self.session.lingers_ns()));
+            } else {
+                head[META] = head[META] & !IN_CLOSING | IN_WHEEL;
+                self.wheel.schedule(row, last.saturating_add(self.session.gap_ns));
+            }
         }
     }
 }

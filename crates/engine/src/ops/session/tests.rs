@@ -17,7 +17,7 @@ use weir_plan::{AggFunc, BinaryOp, Expr, Program, Schema, Stage, Summarize, Type
 
 const MS: i64 = 1_000_000;
 
-const GAP: Session = Session { gap_ns: 250 * MS, active_ns: None, rows: None };
+const GAP: Session = Session { gap_ns: 250 * MS, active_ns: None, rows: None, linger_ns: None };
 
 /// Sessions of a key, with their rows and why they ended.
 fn sessions(keys: &[&str], session: Session) -> Summarize {
@@ -75,7 +75,7 @@ fn sessions_come_out_at_ticks_with_those_that_ended_together_by_start() {
         (60, 14.9),
         (60, 19.9),
     ]);
-    let session = Session { gap_ns: 5_000 * MS, active_ns: None, rows: None };
+    let session = Session { gap_ns: 5_000 * MS, active_ns: None, rows: None, linger_ns: None };
     let rows = shown(vec![Stage::Summarize(sessions(&["len"], session))], &frames);
     // The second packet of 70 bytes comes 4.9 s after the first, the last of 60 comes 5 s after.
     let expected = ["0 60 2 1", "0.3 80 1 1", "0.1 70 2 1", "10 60 2 1", "19.9 60 1 4"];
@@ -85,7 +85,8 @@ fn sessions_come_out_at_ticks_with_those_that_ended_together_by_start() {
 #[test]
 fn an_active_timeout_cuts_what_goes_on() {
     let frames = packets(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(|at| (60, at)));
-    let session = Session { gap_ns: 2_000 * MS, active_ns: Some(3_000 * MS), rows: None };
+    let session =
+        Session { gap_ns: 2_000 * MS, active_ns: Some(3_000 * MS), rows: None, linger_ns: None };
     let rows = shown(vec![Stage::Summarize(sessions(&["len"], session))], &frames);
     assert_eq!(rows, ["0 60 3 2", "3 60 3 2", "6 60 2 4"]);
 }
@@ -111,7 +112,7 @@ fn so_many_rows_are_a_window() {
         (60, 0.6),
         (70, 3.0),
     ]);
-    let session = Session { gap_ns: 60_000 * MS, active_ns: None, rows: Some(3) };
+    let session = Session { gap_ns: 60_000 * MS, active_ns: None, rows: Some(3), linger_ns: None };
     let rows = shown(vec![Stage::Summarize(sessions(&["len"], session))], &frames);
     assert_eq!(rows, ["0 60 3 3", "0.4 60 3 3", "0.2 70 2 4"]);
     let each = Session { rows: Some(1), ..session };
@@ -131,7 +132,7 @@ fn a_late_row_joins_and_is_not_lost() {
         (70, 13.0),
         (60, 20.5),
     ]);
-    let session = Session { gap_ns: 2_000 * MS, active_ns: None, rows: None };
+    let session = Session { gap_ns: 2_000 * MS, active_ns: None, rows: None, linger_ns: None };
     let rows = shown(vec![Stage::Summarize(sessions(&["len"], session))], &frames);
     // Its own time counts, and not the 19 s of the watermark when it came.
     assert_eq!(rows, ["10 60 4 1", "12 60 3 4", "13 70 1 4"]);
@@ -199,7 +200,7 @@ fn every_aggregate_over_every_kind_of_key() {
     let plans = [
         GAP,
         Session { active_ns: Some(500 * MS), ..GAP },
-        Session { gap_ns: 10_000 * MS, active_ns: None, rows: Some(3) },
+        Session { gap_ns: 10_000 * MS, active_ns: None, rows: Some(3), linger_ns: None },
     ];
     for key in ["ip.src", "dport", "eth.src", "tcp.syn", "conn.forward"] {
         for session in plans {
@@ -278,7 +279,7 @@ fn sessions_at_the_ends_of_time() {
     let frames = Frames::new(LinkType::ETHERNET, &frames);
     for gap_ns in [1, 7_000, 5_000 * MS, i64::MAX] {
         for active_ns in [None, Some(10), Some(i64::MAX)] {
-            let s = sessions(&["len"], Session { gap_ns, active_ns, rows: None });
+            let s = sessions(&["len"], Session { gap_ns, active_ns, rows: None, linger_ns: None });
             let plan = program(vec![Stage::Summarize(s)]);
             check(&plan, &Functions::default(), &frames);
         }
@@ -303,7 +304,8 @@ impl ByHand {
         let key = |_: &Expr| Val::Src(Src::Slot(0));
         let args = plan.aggs.iter().map(|a| (a.arg.iter().map(key).collect(), None));
         let keys = vec![Val::Src(Src::Slot(0))];
-        let sessions = Sessions::new(spec, session, keys, args.collect(), None);
+        let closing = ClosingRows { until: None, unless: None };
+        let sessions = Sessions::new(spec, session, keys, args.collect(), closing);
         let mut regs = Regs::default();
         regs.columns.extend([Column::new(Repr::Word), Column::new(Repr::Word)]);
         ByHand { sessions, regs, pushed: 0 }
@@ -349,7 +351,7 @@ impl ByHand {
 
 #[test]
 fn none_begins_while_too_many_wait() {
-    let session = Session { gap_ns: 1_000 * MS, active_ns: None, rows: Some(2) };
+    let session = Session { gap_ns: 1_000 * MS, active_ns: None, rows: Some(2), linger_ns: None };
     let mut by_hand = ByHand::new(session, vec![agg(AggFunc::Count, None)]);
     by_hand.sessions.waiting_max = 3;
     by_hand.push(0, &[1, 1, 2, 2, 3, 4, 4, 5, 6, 3]);
@@ -362,7 +364,7 @@ fn none_begins_while_too_many_wait() {
 
 #[test]
 fn rows_of_sessions_that_came_out_are_used_again() {
-    let session = Session { gap_ns: 3_000 * MS, active_ns: None, rows: Some(3) };
+    let session = Session { gap_ns: 3_000 * MS, active_ns: None, rows: Some(3), linger_ns: None };
     let distinct = agg(AggFunc::Distinct, Some(field("number")));
     for aggs in [vec![agg(AggFunc::Count, None)], vec![distinct]] {
         let mut by_hand = ByHand::new(session, aggs);
@@ -397,21 +399,77 @@ proptest! {
     fn any_traffic(
         steps in steps(), gap in 1i64..900, active in proptest::option::of(1i64..2_000),
         rows in proptest::option::of(1u64..5), ends in proptest::option::of(0i64..9),
+        linger in proptest::option::of(1i64..500), begins in proptest::option::of(0i64..5),
     ) {
         let (mut now, mut frames) = (0, Vec::new());
         for (step, rows) in steps {
             now += step;
             frames.extend(rows.iter().map(|(key, off)| ((now + off) * MS, vec![0; 60 + key])));
         }
+        let linger_ns = linger.map(|ms| ms * MS);
         let session =
-            Session { gap_ns: gap * MS, active_ns: active.map(|ms| ms * MS), rows };
+            Session { gap_ns: gap * MS, active_ns: active.map(|ms| ms * MS), rows, linger_ns };
         let mut s = sessions(&["len"], session);
         s.aggs.push(agg(AggFunc::Distinct, Some(field("number"))));
-        s.until = ends.map(|n| {
-            let rest = crate::ops::testing::binary(BinaryOp::Rem, field("number"), int(9));
+        let every = |n, of| {
+            let rest = crate::ops::testing::binary(BinaryOp::Rem, field("number"), int(of));
             compare(BinaryOp::Eq, rest, int(n))
-        });
+        };
+        (s.until, s.unless) = (ends.map(|n| every(n, 9)), begins.map(|n| every(n, 5)));
         let frames = Frames::new(LinkType::ETHERNET, &frames);
         check(&program(vec![Stage::Summarize(s)]), &Functions::default(), &frames);
+    }
+}
+
+/// What sessions are, whatever the order in which they come out: all columns of each, sorted.
+fn bag(plan: &Program, frames: &[(i64, Vec<u8>)], rules: &TimeRules) -> (Vec<String>, Ledger) {
+    let mut source = Frames::new(LinkType::ETHERNET, frames).cut(&[64]);
+    let answer = naive::run(plan, &Functions::default(), &mut source, rules);
+    let mut rows: Vec<_> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
+    rows.sort();
+    (rows, answer.ledger)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// The sessions of packets out of order were others, and nothing said so.
+    #[test]
+    fn sessions_are_those_of_sorted_packets_or_rows_lag(
+        steps in steps(), gap in 1i64..300, active in proptest::option::of(1i64..900),
+        rows in proptest::option::weighted(0.2, 1u64..5),
+        ends in proptest::option::of(0u32..9), begins in proptest::option::of(0u32..5),
+        linger in proptest::option::of(1i64..200), lateness in 0i64..100,
+    ) {
+        let (mut now, mut frames, mut seq) = (0, Vec::new(), 0);
+        for (step, rows) in steps {
+            now += step;
+            for (key, off) in rows {
+                seq += 1;
+                let ip = Frame::ethernet().ipv4(Ipv4Addr::from(1), Ipv4Addr::from(2));
+                frames.push(((now + off) * MS, ip.tcp(1, key as u16).seq(seq).bytes()));
+            }
+        }
+        let session = Session {
+            gap_ns: gap * MS,
+            active_ns: active.map(|ms| ms * MS),
+            rows,
+            linger_ns: linger.map(|ms| ms * MS),
+        };
+        let every = |n: u32, of| {
+            let rest = crate::ops::testing::binary(BinaryOp::Rem, field("tcp.seq"), int(of));
+            compare(BinaryOp::Eq, rest, int(n.into()))
+        };
+        let mut s = sessions(&["dport"], session);
+        (s.until, s.unless) = (ends.map(|n| every(n, 9)), begins.map(|n| every(n, 5)));
+        s.aggs.extend([AggFunc::Sum, AggFunc::Max].map(|f| agg(f, Some(field("tcp.seq")))));
+        s.aggs.push(agg(AggFunc::Max, Some(field("ts"))));
+        let plan = program(vec![Stage::Summarize(s)]);
+        let rules = TimeRules { lateness_ns: lateness * MS, jump_ns: 60_000 * MS };
+        let (got, ledger) = bag(&plan, &frames, &rules);
+        frames.sort_by_key(|(ts, _)| *ts);
+        let (sorted, none) = bag(&plan, &frames, &rules);
+        prop_assert_eq!((none.lagging, none.disordered), (0, 0));
+        prop_assert!(got == sorted || ledger.lagging > 0, "{:?} {:?}", got, sorted);
     }
 }

@@ -249,7 +249,7 @@ fn summarize(reach: &Reach<'_>, s: &Summarize, rows: &Rows) -> bool {
         };
         here && reach.aggregate(agg)
     };
-    let until = s.until.as_ref().is_none_or(|until| sessions && reach.is(until, &Type::Bool));
+    let until = s.until.iter().chain(&s.unless).all(|cond| sessions && reach.is(cond, &Type::Bool));
     let fill = s.fill.is_none_or(|fill| {
         let idle = fill.idle_ns.is_none_or(|ns| ns >= 0 && !fill.from_start);
         s.window.over().is_some() && idle && fill.max_rows > 0
@@ -271,7 +271,8 @@ fn window(s: &Summarize) -> bool {
         Window::Sliding { over, every } => every > 0 && every <= over && s.lateness_ns >= 0,
         Window::Session(session) => {
             let active = session.active_ns.is_none_or(|ns| ns > 0);
-            session.gap_ns > 0 && active && session.rows != Some(0) && s.lateness_ns == 0
+            let linger = session.linger_ns.is_none_or(|ns| ns > 0);
+            session.gap_ns > 0 && active && linger && session.rows != Some(0) && s.lateness_ns == 0
         }
     }
 }

@@ -148,6 +148,7 @@ record!(Summarize {
     lateness_ns: "lateness_ns",
     fill: "fill",
     until: "until",
+    unless: "unless",
     max_groups: "max",
 });
 choice!(Window {
@@ -156,7 +157,7 @@ choice!(Window {
     Sliding { over: "over_ns", every: "every_ns" } = "sliding",
     Session(session) = "session",
 });
-record!(Session { gap_ns: "gap_ns", active_ns: "active_ns", rows: "rows" });
+record!(Session { gap_ns: "gap_ns", active_ns: "active_ns", rows: "rows", linger_ns: "linger_ns" });
 record!(Fill { idle_ns: "idle_ns", from_start: "from_start", max_rows: "max_rows" });
 record!(Agg { name: "name", func: "function", arg: "argument", cond: "where", ty: "type" });
 choice!(AggFunc {
