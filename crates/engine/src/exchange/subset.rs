@@ -29,7 +29,8 @@ impl Subset<'_> {
         if self.is_first {
             ledger.received -= others;
         } else {
-            (ledger.received, ledger.filtered, ledger.wild) = (packets, 0, 0);
+            (ledger.received, ledger.filtered) = (packets, 0);
+            (ledger.wild, ledger.disordered) = (0, 0);
             ledger.lost = weir_packet::source::Lost::default();
         }
     }
