@@ -163,10 +163,11 @@ fn handshakes_are_timed_once_and_anew_where_a_port_is_used_again() {
         compare(heading, SEGMENTS, &fixture(name), handshakes);
     }
     let mut compared = 0;
-    for capture in shared_captures("handshakes") {
-        compared += compare(heading, SEGMENTS, &capture, handshakes);
+    let captures = shared_captures("handshakes");
+    for capture in &captures {
+        compared += compare(heading, SEGMENTS, capture, handshakes);
     }
-    assert!(compared == 0 || compared > 50, "{compared}");
+    assert!(captures.is_empty() || compared > 50, "{compared}");
 }
 
 const MESSAGES: &str = "packets | where dns
@@ -228,11 +229,12 @@ fn dns_questions_meet_their_own_answers() {
         compare(lost, MESSAGES, &capture, unanswered);
     }
     let mut compared = 0;
-    for capture in shared_captures("dns") {
-        compared += compare(times, MESSAGES, &capture, answer_times);
-        compared += compare(lost, MESSAGES, &capture, unanswered);
+    let captures = shared_captures("dns");
+    for capture in &captures {
+        compared += compare(times, MESSAGES, capture, answer_times);
+        compared += compare(lost, MESSAGES, capture, unanswered);
     }
-    assert!(compared == 0 || compared > 50, "{compared}");
+    assert!(captures.is_empty() || compared > 50, "{compared}");
 }
 
 /// A connection whose numbers go on by what is sent.
