@@ -156,7 +156,7 @@ pub(crate) fn information(_: &[Packet]) -> Own {
             continue;
         }
         let name = name.to_lowercase();
-        let domain = name.splitn(2, '.').nth(1).expect("a domain").to_owned();
+        let domain = name.split_once('.').expect("a domain").1.to_owned();
         let sub = name.trim_end_matches(&domain).trim_end_matches('.').to_owned();
         let counts = sub.bytes().fold(BTreeMap::new(), |mut counts, byte| {
             *counts.entry(byte).or_insert(0.0) += 1.0;
