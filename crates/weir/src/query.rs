@@ -75,22 +75,30 @@ impl Source {
         }
     }
 
-    /// The query in a file, on standard input (`-`), or in the library, in this order.
+    /// The query in a file, on standard input (`-`), or in the library, in this order. A folder is
+    /// no query, so it hides none of the library.
     pub(crate) fn load(word: &str) -> anyhow::Result<Source> {
-        if word == "-" || Path::new(word).exists() {
+        let is_known = || library::find(word).is_some();
+        let path = Path::new(word);
+        if word == "-" || path.exists() && !(path.is_dir() && is_known()) {
             return Source::read(Path::new(word));
         }
         library::find(word).map(Source::from_library).ok_or_else(|| unknown(word))
     }
 
-    /// All queries that a word names: a folder, a group of detectors, or one query.
+    /// All queries that a word names: a folder, a group of detectors, or one query. A name of the
+    /// library is that query where a folder has it, too: the folder is meant by `NAME/`.
     pub(crate) fn load_all(word: &str) -> anyhow::Result<Vec<Source>> {
         let path = Path::new(word);
-        if path.is_dir() {
-            return folder(path);
+        let group = library::detectors(word);
+        if path.is_dir() && library::find(word).is_none() {
+            let found = folder(path);
+            if found.is_ok() || group.is_none() {
+                return found;
+            }
         }
-        match library::detectors(word) {
-            Some(group) if !path.exists() && !group.is_empty() => {
+        match group {
+            Some(group) if !path.is_file() && !group.is_empty() => {
                 Ok(group.into_iter().map(Source::from_library).collect())
             }
             _ => Ok(vec![Source::load(word)?]),

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &FmtArgs, term: &Term) -> anyhow::Result<Status> {
 
 fn format(file: &Path, args: &FmtArgs, term: &Term) -> anyhow::Result<Status> {
     let name = file.to_string_lossy();
-    if library::find(&name).is_some() && !file.exists() {
+    if library::find(&name).is_some() && !file.is_file() {
         return Err(usage(format!("{name} comes with Weir and is formatted; give a file to fmt")));
     }
     let source = Source::read(file)?;
