@@ -9,6 +9,9 @@
 //! the walk ends before a header that it can't read, or a header has a part that may hold an
 //! address and whose form is not known here, the frame stays as it is, and the caller is told.
 //!
+//! A packet may be where no header announces it: in a tunnel on a port of its own, say. So a frame
+//! also stays where bytes between the headers, or after them, are a sound IP header or ARP.
+//!
 //! What stands above the transport header is not touched: DNS, DHCP and LLDP, say, hold addresses
 //! of their own. The integrity value of AH covers addresses, and is wrong afterwards.
 
@@ -20,6 +23,7 @@ mod icmp;
 mod options;
 mod place;
 mod source_route;
+mod unannounced;
 
 pub use address::{Address, Addresses};
 
@@ -70,7 +74,7 @@ impl Rewriter {
         covers.clear();
         changes.clear();
         sites::find(link, frame, len, sites);
-        if !place::places(sites, frame, which, places) {
+        if !place::places(sites, frame, len as usize, which, places) {
             return false;
         }
         checksum::covers(sites, frame, covers);

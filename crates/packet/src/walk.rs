@@ -6,7 +6,7 @@ mod layers;
 mod link;
 mod look;
 mod network;
-mod opaque;
+pub(crate) mod opaque;
 mod reason;
 #[cfg(test)]
 pub(crate) mod samples;

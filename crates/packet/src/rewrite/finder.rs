@@ -12,6 +12,8 @@ pub(super) struct AddressPlace {
 /// Reads headers of a frame, and notes the places of addresses that are to be renamed.
 pub(super) struct Finder<'a> {
     pub(super) frame: &'a [u8],
+    /// Bytes of the frame on the wire.
+    pub(super) len: usize,
     pub(super) which: Addresses,
     pub(super) out: &'a mut Vec<AddressPlace>,
     /// Whether no address can stand anywhere else.

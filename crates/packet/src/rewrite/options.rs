@@ -151,10 +151,15 @@ impl Finder<'_> {
         }
     }
 
-    pub(super) fn tcp(&mut self, at: usize) {
-        let Some(words) = self.byte(at + tcp::DATA_OFFSET) else { return };
-        let end = at + usize::from(words >> 4) * 4;
-        let mut at = at + tcp::HEADER_LEN;
+    /// The options of a TCP header; says where its data starts.
+    pub(super) fn tcp(&mut self, at: usize) -> usize {
+        let words = self.byte(at + tcp::DATA_OFFSET).map_or(0, |byte| usize::from(byte >> 4));
+        let end = at + words * 4;
+        self.tcp_options(at + tcp::HEADER_LEN, end);
+        end.max(at + tcp::HEADER_LEN)
+    }
+
+    fn tcp_options(&mut self, mut at: usize, end: usize) {
         while at < end {
             let (kind, len) = match (self.byte(at), self.byte(at + 1)) {
                 (Some(1), _) => {

@@ -2,8 +2,8 @@
 
 use super::address::{Address, Addresses};
 use super::finder::{AddressPlace, Finder};
-use crate::walk::Site;
-use crate::{arp, ethernet, icmp, igmp, ipv6, nflog, tcp, udp, wlan};
+use crate::walk::{Site, opaque};
+use crate::{arp, ethernet, gre, icmp, igmp, ipv6, nflog, tcp, udp, wlan};
 use std::ops::Range;
 
 /// Bytes of the checksum at the end of an 802.11 frame, where it was captured.
@@ -16,20 +16,11 @@ const INTER_SWITCH: [[u8; 5]; 2] = [[1, 0, 0x0c, 0, 0], [3, 0, 0x0c, 0, 0]];
 /// The protocol number of SCTP.
 const SCTP: u8 = 132;
 
-/// Protocols over IP that carry packets or frames and are not read, those that say who routes what,
-/// and extension headers of IPv6 where they are none:
-/// gateways (3, 8, 9), reservations (46, 134), mobile hosts (48, 55, 95, 135, 138), address
-/// resolution (54), no header at all (59), EIGRP and OSPF (88, 89), packets in packets (94, 98,
-/// 111, 141 to 145), PIM (103), compression (108), redundant routers (112), PGM (113), L2TP (115),
-/// IS-IS (124), host identity and Shim6 (139, 140).
-const UNREAD_PROTOCOLS: [u8; 35] = [
-    0, 3, 8, 9, 43, 44, 46, 48, 54, 55, 59, 60, 88, 89, 94, 95, 98, 103, 108, 111, 112, 113, 115,
-    124, 134, 135, 138, 139, 140, 141, 142, 143, 144, 145, 240,
-];
+/// Protocols whose payload the walk goes into: packets in packets, GRE, EtherIP, MPLS.
+const TUNNELS: [u8; 5] = [4, 41, gre::PROTOCOL, 97, 137];
 
-/// UDP ports of encapsulations that are not read: L2TP, AMT, LISP, CAPWAP, GUE, MPLS, VXLAN where
-/// Linux has it by default, TZSP.
-const UNREAD_PORTS: [u16; 9] = [1701, 2268, 4341, 4342, 5247, 6080, 6635, 8472, 37008];
+/// Whether data from or to this port may hide addresses.
+type MayHide = fn(u16, &[u8]) -> bool;
 
 /// Attributes of netfilter logs up to the link header; those of connections (18) hold IP addresses.
 const LAST_ATTRIBUTE: u16 = 21;
@@ -39,11 +30,13 @@ const CONNECTION: u16 = 18;
 pub(super) fn places(
     sites: &[Site],
     frame: &[u8],
+    len: usize,
     which: Addresses,
     out: &mut Vec<AddressPlace>,
 ) -> bool {
-    let mut finder = Finder { frame, which, out, is_complete: true };
+    let mut finder = Finder { frame, len, which, out, is_complete: true };
     sites.iter().for_each(|site| finder.site(site));
+    finder.unannounced(sites);
     finder.is_complete
 }
 
@@ -69,7 +62,7 @@ impl Finder<'_> {
     }
 
     /// An address may stand where nothing here knows of it.
-    fn unread(&mut self) {
+    pub(super) fn unread(&mut self) {
         self.unread_ip();
         self.unread_mac();
     }
@@ -128,24 +121,37 @@ impl Finder<'_> {
 
     fn transport(&mut self, proto: u8, packet: Range<usize>) {
         match proto {
-            tcp::PROTOCOL => self.tcp(packet.start),
+            tcp::PROTOCOL => {
+                let data = self.tcp(packet.start);
+                self.by_port(packet.start, data..packet.end, opaque::in_segment);
+            }
             udp::PROTOCOL => {
-                let ports = [self.word(packet.start), self.word(packet.start + 2)];
-                if ports.iter().flatten().any(|port| UNREAD_PORTS.contains(port)) {
-                    self.unread();
-                }
+                let data = packet.start + udp::HEADER_LEN;
+                self.by_port(packet.start, data..packet.end, opaque::in_datagram);
             }
             icmp::PROTOCOL => self.icmp(packet),
             icmp::PROTOCOL_V6 => self.icmp6(packet),
             igmp::PROTOCOL => self.igmp(packet.start),
             SCTP => self.sctp(packet.start, packet.end),
-            _ if UNREAD_PROTOCOLS.contains(&proto) => {
-                let there = packet.start..packet.end.min(self.frame.len());
-                if !there.is_empty() {
-                    self.unread();
-                }
-            }
-            _ => {}
+            _ if TUNNELS.contains(&proto) || !opaque::in_protocol(proto) => {}
+            _ => self.unread_in(packet),
+        }
+    }
+
+    /// Data from or to a port that may hide addresses.
+    fn by_port(&mut self, ports: usize, data: Range<usize>, may_hide: MayHide) {
+        let ports = [self.word(ports), self.word(ports + 2)];
+        let there = data.start..data.end.min(self.frame.len());
+        let bytes = self.frame.get(there).unwrap_or(&[]);
+        if ports.into_iter().flatten().any(|port| may_hide(port, bytes)) {
+            self.unread_in(data);
+        }
+    }
+
+    /// An address may stand in these bytes, if any of them was captured.
+    fn unread_in(&mut self, bytes: Range<usize>) {
+        if bytes.start < bytes.end.min(self.frame.len()) {
+            self.unread();
         }
     }
 

@@ -308,8 +308,8 @@ fn a_frame_that_may_hold_an_unknown_address_is_left_alone() {
         TRUE.four().icmp(11, 0).put(5, &[32]).payload(&[&quoted[..128], &objects].concat())
     };
     let whole: Vec<(&str, Frame)> = vec![
-        ("an unknown EtherType", TRUE.ethernet().put(12, &[0x88, 0xcc]).payload(&[2; 40])),
-        ("an unknown protocol", ip(253).payload(&inner)),
+        ("LLDP", TRUE.ethernet().put(12, &[0x88, 0xcc]).payload(&[2; 40])),
+        ("an encrypted packet", ip(50).payload(&inner[..19])),
         ("a later fragment of TCP", later(6)),
         ("a TCP header of no length", TRUE.four().tcp(1, 2).put(tcp::DATA_OFFSET, &[0])),
         ("eight tunnels", tunnels(8)),
@@ -326,6 +326,8 @@ fn a_frame_that_may_hold_an_unknown_address_is_left_alone() {
         assert!(is_rewritten(&frame), "{name}");
     }
     let withheld: Vec<(&str, Frame)> = vec![
+        ("an unknown EtherType", TRUE.ethernet().put(12, &[0x12, 0x34]).payload(&[2; 40])),
+        ("an unknown protocol", ip(253).payload(&[7; 16])),
         ("a version that is none", TRUE.ethernet().ipv4(A, B).put(0, &[0x75]).udp(1, 2)),
         ("a header beyond the packet", TRUE.four().put(0, &[0x4f]).udp(1, 2)),
         ("nine tunnels", tunnels(9)),

@@ -243,7 +243,8 @@ impl<S: Sites> Walk<'_, S> {
                 let bytes = self.take(at, llc::SNAP_LEN, Reason::ShortHeader)?;
                 let Some(ethertype) = llc::snap_ethertype(bytes.first_chunk()?) else {
                     let organization = [bytes[3], bytes[4], bytes[5]];
-                    return self.stop(at + llc::SNAP_LEN, opaque::in_snap(organization));
+                    let number = u16::from_be_bytes([bytes[6], bytes[7]]);
+                    return self.stop(at + llc::SNAP_LEN, opaque::in_snap(organization, number));
                 };
                 self.typed_or_unread(ethertype, at + llc::SNAP_LEN)
             }

@@ -1,34 +1,13 @@
 //! Payload that the walk does not go into: whether headers may be in it that hold addresses.
 //!
-//! What nobody knows is taken for data. What is known to carry packets or frames, or to hold
-//! addresses of its own to resolve or route them, may hide addresses, unless it is encrypted.
+//! Right above a link or IP, everything may hide addresses but what is known to hold none, or is
+//! encrypted. A port only hints at what a datagram carries: there, what is known to carry packets,
+//! to tell of them or to route them may hide addresses, and the rest is taken for data.
 
-/// EtherTypes of which an address may be in the payload.
-const TYPES: [u16; 32] = [
-    0x0600, 0x6003, // XNS and DECnet, whose addresses are MAC addresses.
-    0x0660, 0x0661, // DLOG.
-    0x2001, // Address resolution over GRE (RFC 2332), group management of switches.
-    0x22f3, 0x8942, 0x8946, // TRILL.
-    0x4305, // B.A.T.M.A.N.
-    0x6559, // Frame Relay.
-    0x80f3, // Address resolution of AppleTalk.
-    0x8137, 0x8138, // IPX, whose addresses end in MAC addresses.
-    0x876b, // Compressed TCP/IP headers (RFC 1144).
-    0x880b, // PPP.
-    0x883e, // Redirected packets (WCCP).
-    0x8870, // LLC in frames of more than 1536 bytes.
-    0x88e7, // Provider backbone bridges.
-    0x88fb, 0x892f, // Seamless redundancy (PRP, HSR).
-    0x8903, // FabricPath.
-    0x8909, // Cisco's metadata, before the type of what follows.
-    0x890d, // 802.11 over a wire.
-    0x8914, // FCoE initialization.
-    0x9000, // Loopback tests, which name the next station.
-    0x9200, 0x9300, // VLAN tags under other numbers.
-    0x9999, 0x8874, 0xdada, // Tags of switch chips.
-    0xa0ed, // 6LoWPAN.
-    0xf1c1, // Redundancy tags (802.1CB).
-];
+/// EtherTypes of which no address of a packet is in the payload: flow control, slow protocols, what
+/// substations send (GOOSE, its management, sampled values), port authentication, and LLDP, which
+/// says what a station likes of itself.
+const PLAIN_TYPES: [u16; 7] = [0x8808, 0x8809, 0x888e, 0x88b8, 0x88b9, 0x88ba, 0x88cc];
 
 /// EtherType of MACsec (802.1AE).
 const MACSEC: u16 = 0x88e5;
@@ -38,7 +17,7 @@ pub(super) fn in_type(ethertype: u16, payload: &[u8]) -> bool {
     match (ethertype, payload) {
         // Encrypted, and its tag does not name the sender.
         (MACSEC, [tag, ..]) => tag & 0x2c != 0x0c,
-        _ => TYPES.contains(&ethertype),
+        _ => !PLAIN_TYPES.contains(&ethertype),
     }
 }
 
@@ -50,10 +29,17 @@ pub(super) fn in_llc(start: [u8; 3]) -> bool {
     }
 }
 
-/// The same of an organization's own number after SNAP: Cisco and Apple number protocols that say
-/// something of a station; bridges (IEEE 802.1) and others carry frames.
-pub(super) fn in_snap(organization: [u8; 3]) -> bool {
-    !matches!(organization, [0, 0, 0x0c] | [0x08, 0, 7])
+/// Protocols that Cisco numbers, by which a station says something of itself: link aggregation,
+/// spanning tree, unidirectional links, CDP, VLANs, trunks.
+const PLAIN_CISCO: [u16; 6] = [0x0104, 0x010b, 0x0111, 0x2000, 0x2003, 0x2004];
+
+/// The same of an organization's own number after SNAP: bridges (IEEE 802.1) and others carry
+/// frames; AppleTalk has addresses of its own.
+pub(super) fn in_snap(organization: [u8; 3], number: u16) -> bool {
+    match organization {
+        [0, 0, 0x0c] => !PLAIN_CISCO.contains(&number),
+        organization => organization != [0x08, 0, 7],
+    }
 }
 
 /// The same of PPP: not of what controls the link, and of encrypted packets (RFC 1968, RFC 3078).
@@ -75,6 +61,55 @@ pub(super) fn in_slarp(payload: &[u8]) -> bool {
     !payload.starts_with(&[0, 0, 0, 2])
 }
 
+/// Protocols over IP that hold no addresses, or are encrypted: DCCP, ESP, UDP-Lite.
+const PLAIN_PROTOCOLS: [u8; 3] = [33, 50, 136];
+
+/// The same of the payload of IP, of a protocol that is not read.
+pub(crate) fn in_protocol(protocol: u8) -> bool {
+    !PLAIN_PROTOCOLS.contains(&protocol)
+}
+
+/// UDP ports of what carries packets or frames and is not read: IPX, recordings of AudioCodes,
+/// L2TP, GPRS over UDP, AMT, clusters of Windows, B.A.T.M.A.N., LISP, GSMTAP, GRE, RoCE, AYIYA,
+/// CAPWAP, GUE (also on FOU's usual port), MPLS, PAPI, VXLAN where Linux has it by default and OTV,
+/// SCTP, LLC, LWAPP, WASSP, ZEP, telnet by MAC address, mirrored packets, EtherCAT, TZSP, iVXLAN.
+const CARRIERS: [u16; 43] = [
+    213, 925, 1701, 2157, 2268, 3343, 4305, 4306, 4307, 4341, 4342, 4729, 4754, 4755, 4791, 5072,
+    5246, 5247, 5555, 6080, 6635, 8211, 8472, 9899, 12000, 12001, 12002, 12003, 12004, 12220,
+    12222, 12223, 13907, 13910, 17754, 17755, 19999, 20561, 30030, 34980, 37008, 48879, 49999,
+];
+
+/// UDP ports of what tells of packets, or where they go: packetbb, mobile hosts (434, 699, 5436,
+/// 10500), rendezvous points, RIP, LDP, AODV, OLSR, keystrokes (1101), HSRP, WCCP, flow records
+/// (2055, 4739, 6343, 9995, 9996), DLSw, GTP control, WiMAX, access points (2313, 2887), caches
+/// (3121, 3130), GLBP, GTP', RSVP, echoes of labels and of BFD, port mappings, neighbours of
+/// MikroTik, Babel, clusters, PFCP, tables of connections (8848).
+const TELLERS: [u16; 39] = [
+    269, 434, 496, 520, 521, 646, 654, 698, 699, 1101, 1985, 2029, 2048, 2055, 2067, 2123, 2231,
+    2313, 2887, 3121, 3130, 3222, 3386, 3455, 3503, 3785, 4739, 5350, 5351, 5436, 5678, 6343, 6696,
+    8116, 8805, 8848, 9995, 9996, 10500,
+];
+
+/// TCP ports of both kinds: BGP, MSDP, LDP, XOT, remote captures, DLSw, GTP, ATM, GTP', PCEP, LISP,
+/// IPFIX, OpenFlow, STT, BMP.
+const STREAMS: [u16; 19] = [
+    179, 639, 646, 925, 1998, 2002, 2065, 2067, 2123, 2152, 2812, 3386, 4189, 4342, 4739, 6633,
+    6653, 7471, 11019,
+];
+
+/// How datagrams start that carry mirrored frames of 802.11 on any port (PEEKREMOTE).
+const MIRRORED: [u8; 4] = [0, 0xff, 0xab, 0xcd];
+
+/// The same of datagrams of UDP from or to this port.
+pub(crate) fn in_datagram(port: u16, data: &[u8]) -> bool {
+    CARRIERS.contains(&port) || TELLERS.contains(&port) || data.starts_with(&MIRRORED)
+}
+
+/// The same of segments of TCP from or to this port.
+pub(crate) fn in_segment(port: u16, _: &[u8]) -> bool {
+    STREAMS.contains(&port)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +122,15 @@ mod tests {
         assert!(!in_type(MACSEC, &[0x0c, 0]));
         assert!(in_ppp(0x00fd, &[0x80, 1]) && !in_ppp(0x00fd, &[0x90, 1]));
         assert!(!in_ppp(0x0053, &[]) && in_ppp(0x002f, &[]));
+    }
+
+    #[test]
+    fn what_is_not_known_may_hide_an_address() {
+        assert!(in_type(0xab37, &[]) && in_type(0x1234, &[]) && !in_type(0x88cc, &[]));
+        assert!(in_snap([0, 0, 0x0c], 0x2001) && !in_snap([0, 0, 0x0c], 0x2000));
+        assert!(in_protocol(253) && in_protocol(112) && !in_protocol(50));
+        assert!(in_datagram(4754, &[]) && in_datagram(520, &[]) && !in_datagram(53, &[]));
+        assert!(in_segment(7471, &[]) && !in_segment(80, &[]));
     }
 
     #[test]

@@ -275,6 +275,39 @@ fn tunnels_of_no_form() -> Vec<Hidden> {
     ]
 }
 
+/// Tunnels and messages that only a port announces, and packets that nothing does.
+fn elsewhere() -> Vec<Hidden> {
+    let (packet, inner) = (packet(), inner());
+    let six = Frame::raw().ipv6(B6, A6).udp(1, 2).payload(b"inner").bytes();
+    let arp = TRUE.ethernet().arp(arp::REPLY, (MAC_A, A.into()), (MAC_B, B.into())).bytes();
+    let tcp = |port: u16, parts: &[&[u8]]| TRUE.four().tcp(port, 50_000).payload(&parts.concat());
+    let route = [&[2, 2, 0, 0, 0, 2, 0, 0][..], &A, &[255; 4], &B, &[0, 0, 0, 1]].concat();
+    vec![
+        ("GRE in UDP", udp(4754, &[&[0, 0, 8, 0], &packet]), 42..46),
+        ("GRE in encrypted UDP, in the clear", udp(4755, &[&[0, 0, 8, 0], &packet]), 42..46),
+        ("AYIYA", udp(5072, &[&[0x44, 2, 0x10, 41], &[0; 4], &A6.octets(), &six]), 42..66),
+        ("stateless TCP", tcp(7471, &[&[0; 18], &inner]), 54..72),
+        ("bit indices", ethernet(0xab37, &[&[0; 24], &packet]), 14..38),
+        ("labels in a datagram", udp(6635, &[&[0, 0, 1, 255], &packet]), 42..46),
+        ("a route of RIP", udp(520, &[&route]), 42..46),
+        ("a neighbour of BGP", tcp(179, &[&[255; 16], &[0, 29, 1, 4, 0, 1, 0, 90], &A]), 54..78),
+        ("a sample of packets", udp(6343, &[&[0, 0, 0, 5, 0, 0, 0, 1], &A]), 42..50),
+        ("mirrored 802.11", udp(5000, &[&[0, 255, 171, 205, 0, 0, 0, 0], &MAC_A]), 46..50),
+        ("a packet on any port", udp(7777, &[&[9; 5], &packet]), 42..47),
+        ("a packet of version 6 on any port", udp(7777, &[&[9; 7], &six]), 42..49),
+        ("ARP on any port", udp(7777, &[&[9; 3], &arp[14..]]), 42..45),
+        ("a packet in an echo", TRUE.four().icmp(8, 0).payload(&packet), 38..42),
+        (
+            "a packet after its packet",
+            {
+                let short = TRUE.four().udp(1, 2).bytes();
+                Frame::of(LinkType::ETHERNET, &[&short[..], &packet].concat())
+            },
+            NONE,
+        ),
+    ]
+}
+
 fn messages() -> Vec<Hidden> {
     let option = |bytes: &[u8]| TRUE.four().options(bytes).udp(1, 2).payload(b"x");
     let tcp = |bytes: &[u8]| TRUE.four().tcp(1, 2).options(bytes);
@@ -397,7 +430,7 @@ fn messages() -> Vec<Hidden> {
 }
 
 pub(super) fn all() -> Vec<Hidden> {
-    [links(), shims(), tunnels_of_no_form(), messages()].concat()
+    [links(), shims(), tunnels_of_no_form(), elsewhere(), messages()].concat()
 }
 
 /// What is left of a frame that was rewritten has none of the addresses.
@@ -419,6 +452,18 @@ fn frames_with_addresses_at_unread_places_do_not_leave() {
         let out = attempt(frame.link(), &bytes, bytes.len(), &Address::ALL);
         assert_eq!(out, None, "{name}: {bytes:02x?}");
     }
+}
+
+/// Cut before its IP header, nothing says that it is one.
+#[test]
+fn a_frame_on_any_port_does_not_leave() {
+    let frame = udp(7777, &[&[9; 3], &inner()]).bytes();
+    for which in [Address::IpSrc, Address::EthSrc] {
+        assert_eq!(attempt(LinkType::ETHERNET, &frame, frame.len(), &[which]), None);
+    }
+    let stream = [&[9; 40][..], &packet(), &[9; 40]].concat();
+    let segment = TRUE.four().tcp(7777, 50_000).payload(&stream).bytes();
+    assert_eq!(attempt(LinkType::ETHERNET, &segment, segment.len(), &[Address::IpDst]), None);
 }
 
 /// What is left of such a frame that was cut shows nothing either.
