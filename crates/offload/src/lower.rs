@@ -7,7 +7,7 @@ use weir_packet::dns;
 use weir_packet::fields::FieldId;
 use weir_plan::print;
 use weir_plan::stage::Schema;
-use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
+use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value, address};
 
 /// The most ranges of values that a set may have: the program compares with them.
 const RANGES_MAX: usize = 1024;
@@ -296,15 +296,14 @@ fn within(a: Lowered, members: &[Member]) -> Result<Lowered, String> {
                     Value::Ip(addr) => Ok(*addr),
                     _ => Err(wrong()),
                 };
-                ranges.push(match member {
-                    Member::Value(value) => (ip(value)?, ip(value)?),
-                    Member::Range(first, last) => (ip(first)?, ip(last)?),
+                match member {
+                    Member::Value(value) => ranges.push((ip(value)?, ip(value)?)),
+                    Member::Range(first, last) => ranges.push((ip(first)?, ip(last)?)),
                     Member::Net(Value::Net(addr, len)) => {
-                        let host = u128::MAX.checked_shr(u32::from(*len)).unwrap_or(0);
-                        (addr & !host, addr | host)
+                        ranges.extend(address::ranges((*addr, *len)));
                     }
                     Member::Net(_) => return Err(wrong()),
-                });
+                }
             }
             Test::AddrWithin(addr, merged(ranges, |last: u128| last.checked_add(1))?)
         }

@@ -106,7 +106,7 @@ impl Block {
         let all = self.networks().map_or(lists.concat(), <[Network]>::to_vec);
         // Where any network starts or ends, the answer may change; nowhere else.
         let mut starts: Vec<u128> = vec![0];
-        for (first, last) in all.into_iter().map(bounds) {
+        for (first, last) in all.into_iter().flat_map(ranges) {
             starts.push(first);
             starts.extend(last.checked_add(1));
         }
@@ -127,15 +127,26 @@ impl Block {
     }
 }
 
-/// Whether a network holds an address.
+/// The first and the last IPv4 address, as in [`Value::Ip`].
+const IPV4: (u128, u128) = (0xffff << 32, 0xffff_ffff_ffff);
+
+/// Whether a network holds an address. One of IPv6 holds no IPv4 address, though these stand among
+/// its numbers.
 pub fn contains((network, len): Network, a: u128) -> bool {
-    (a ^ network).leading_zeros() >= len.into()
+    let is_ipv4 = (IPV4.0..=IPV4.1).contains(&a);
+    (len >= 96 || !is_ipv4) && (a ^ network).leading_zeros() >= len.into()
 }
 
-/// The first and the last address of a network.
-pub fn bounds((network, len): Network) -> (u128, u128) {
+/// The addresses of a network, as ranges in order.
+pub fn ranges((network, len): Network) -> impl Iterator<Item = (u128, u128)> {
     let host = u128::MAX.checked_shr(len.into()).unwrap_or(0);
-    (network & !host, network | host)
+    let (first, last) = (network & !host, network | host);
+    let around = len < 96 && first < IPV4.0 && IPV4.1 <= last;
+    let parts = match around {
+        true => [(first, IPV4.0 - 1), (IPV4.1.saturating_add(1), last)],
+        false => [(first, last), (1, 0)],
+    };
+    parts.into_iter().filter(|(first, last)| first <= last)
 }
 
 /// The mask of a prefix of `len` bits of 128.

@@ -1,5 +1,6 @@
 //! Alerts that are not to be reported.
 
+use crate::address;
 use crate::alert::quote;
 use crate::value::Value;
 use std::fmt;
@@ -50,7 +51,7 @@ impl SuppressedIf {
             Value::Str(cell) => **cell == *text,
             _ if self.quoted => false,
             Value::Ip(cell) => match self.network() {
-                Some((network, length)) => cell & network_mask(length) == network,
+                Some(network) => address::contains(network, *cell),
                 None => text.parse().is_ok_and(|a: IpAddr| Value::ip(a) == Value::Ip(*cell)),
             },
             Value::Int(cell) => text.parse() == Ok(*cell),
@@ -117,7 +118,7 @@ mod tests {
         check("192.0.2.7/24", ip("192.0.3.0"), false);
         check("0.0.0.0/0", ip("255.255.255.255"), true);
         check("0.0.0.0/0", ip("2001:db8::1"), false);
-        check("::/0", ip("192.0.2.1"), true);
+        check("::/0", ip("192.0.2.1"), false);
         check("2001:DB8::/32", ip("2001:db8:ffff::1"), true);
         check("192.0.2.1/33", ip("192.0.2.1"), false);
         check("192.0.2.1/32", ip("192.0.2.1"), true);

@@ -1,7 +1,7 @@
 //! Tables from files, made ready for look-ups.
 
 use super::regs::Regs;
-use weir_plan::address::bounds;
+use weir_plan::address;
 use weir_plan::table::Table;
 use weir_plan::{Type, Value};
 
@@ -81,13 +81,14 @@ struct Range {
 fn ranges(entries: &[(Value, u32)]) -> Vec<Range> {
     let mut nets: Vec<Range> = entries
         .iter()
-        .map(|(key, text)| {
-            let (first, last) = match key {
-                Value::Net(net, len) => bounds((*net, *len)),
-                Value::Ip(a) => (*a, *a),
+        .flat_map(|(key, text)| {
+            let network = match key {
+                Value::Net(net, len) => (*net, *len),
+                Value::Ip(a) => (*a, 128),
                 other => unreachable!("{other} as a key of addresses"),
             };
-            Range { first, last, text: *text }
+            let range = |(first, last)| Range { first, last, text: *text };
+            address::ranges(network).map(range)
         })
         .collect();
     // Larger networks before those within them. A host's own /32 means the same as its address.

@@ -1,7 +1,7 @@
 //! Constant sets on the right of `in`.
 
 use super::Class;
-use weir_plan::{Member, Value};
+use weir_plan::{Member, Value, address};
 
 /// Ranges that are all compared with a value sooner than the right one is found by halving.
 const FEW: usize = 8;
@@ -31,14 +31,11 @@ impl Ranges {
         };
         let mut all: Vec<(u128, u128)> = members
             .iter()
-            .filter_map(|m| match m {
-                Member::Value(Value::Absent) => None,
-                Member::Value(v) => Some((raw(v), raw(v))),
-                Member::Range(a, b) => Some((raw(a), raw(b))),
-                Member::Net(Value::Net(a, len)) => {
-                    let host = u128::MAX.checked_shr(*len as u32).unwrap_or(0);
-                    Some((a & !host, a | host))
-                }
+            .flat_map(|m| match m {
+                Member::Value(Value::Absent) => Vec::new(),
+                Member::Value(v) => vec![(raw(v), raw(v))],
+                Member::Range(a, b) => vec![(raw(a), raw(b))],
+                Member::Net(Value::Net(a, len)) => address::ranges((*a, *len)).collect(),
                 Member::Net(other) => unreachable!("{other} as a network"),
             })
             .filter(|(a, b)| a <= b)
@@ -177,6 +174,9 @@ mod tests {
         assert!(!set.has_pair(ten + 0x100_0000));
         let everything = Ranges::new(Class::Pair, &[Member::Net(Value::Net(0, 0))]);
         assert!(everything.has_pair(0) && everything.has_pair(u128::MAX));
+        // IPv4 has numbers among those of IPv6, and is no part of it.
+        assert!(everything.has_pair(MAPPED - 1) && !everything.has_pair(MAPPED));
+        assert!(!everything.has_pair(ten) && everything.has_pair(MAPPED + (1 << 32)));
     }
 
     #[test]

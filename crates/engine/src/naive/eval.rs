@@ -188,7 +188,9 @@ fn is_member(v: &Value, member: &Member) -> bool {
         (Member::Value(m), _) => v == m,
         (Member::Range(from, to), _) => from <= v && v <= to,
         (Member::Net(Value::Net(net, len)), Value::Ip(a)) => {
-            (a ^ net).leading_zeros() >= *len as u32
+            let is_ipv4 = Value::to_ip(*a).is_ipv4();
+            let holds_ipv4 = Value::to_ip(*net).is_ipv4() && *len >= 96;
+            is_ipv4 == holds_ipv4 && (a ^ net).leading_zeros() >= *len as u32
         }
         _ => unreachable!("a network holds addresses"),
     }
@@ -349,6 +351,7 @@ mod tests {
             (ip("10.255.0.1"), Member::Net(Value::Net(ten, 104)), true),
             (ip("11.0.0.1"), Member::Net(Value::Net(ten, 104)), false),
             (ip("::1"), Member::Net(Value::Net(0, 0)), true),
+            (ip("10.0.0.1"), Member::Net(Value::Net(0, 0)), false),
         ] {
             let kind = ExprKind::In(Box::new(constant(v)), vec![member]);
             check(Type::Bool, kind, Bool(expected), 0);

@@ -7,6 +7,7 @@ use crate::limits::CASES_MAX;
 use crate::lower;
 use crate::names::Scope;
 use crate::tree::{Arm, Expr as TreeExpr, ExprKind as Tree, Pattern, PatternKind, Spanned};
+use weir_plan::address::contains;
 use weir_plan::{BinaryOp, Expr, Member, Type, Value};
 
 /// What one part of a matched value must be.
@@ -294,17 +295,13 @@ fn within(b: &Member, a: &Member) -> bool {
         (Member::Value(b), Member::Range(low, high)) => low <= b && b <= high,
         (Member::Range(b_low, b_high), Member::Range(low, high)) => low <= b_low && b_high <= high,
         (Member::Value(Value::Ip(ip)), Member::Net(Value::Net(net, len))) => {
-            in_network(*ip, *net, *len)
+            contains((*net, *len), *ip)
         }
         (Member::Net(Value::Net(ip, longer)), Member::Net(Value::Net(net, len))) => {
-            longer >= len && in_network(*ip, *net, *len)
+            longer >= len && contains((*net, *len), *ip)
         }
         _ => false,
     }
-}
-
-fn in_network(ip: u128, net: u128, len: u8) -> bool {
-    (ip ^ net).checked_shr(128 - u32::from(len)).unwrap_or(0) == 0
 }
 
 #[cfg(test)]

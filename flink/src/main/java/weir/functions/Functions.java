@@ -318,6 +318,10 @@ public final class Functions {
             if (address == null || address.length != 16) {
                 return null;
             }
+            // A network of IPv6 holds no IPv4 address, though these stand among its numbers.
+            if (len < 96 && isIpv4(address)) {
+                return false;
+            }
             for (int i = 0; i < 16; i++) {
                 if (((address[i] ^ net[i]) & mask(i, len)) != 0) {
                     return false;
