@@ -54,6 +54,8 @@ pub(crate) struct Model {
     first_of_filter: Option<i64>,
     /// ... and the latest.
     latest: Option<i64>,
+    /// Of a whole capture: when the first and the last packet came that meets the filter.
+    ends: Option<(i64, i64)>,
 }
 
 /// The traffic of an interface.
@@ -92,6 +94,7 @@ impl Model {
             first: None,
             first_of_filter: None,
             latest: None,
+            ends: None,
         }
     }
 
@@ -120,6 +123,7 @@ impl Model {
         let is_read_again = is_changed && self.pace == Pace::Whole;
         if self.filters.replace(filters) != Some(filters) || is_read_again {
             (self.of_filter, self.first_of_filter) = (Measure::default(), None);
+            self.ends = None;
             self.series = Model::no_series(self.pace);
             self.interfaces.clear();
         }
@@ -186,8 +190,12 @@ impl Model {
         self.total.add(ts, point.packets, point.bytes);
         self.of_filter.add(ts, point.packets, point.bytes);
         self.series.add(ts, point);
+        if let [_, Value::Time(first), Value::Time(last)] = keys {
+            let ends = self.ends.unwrap_or((*first, *last));
+            self.ends = Some((ends.0.min(*first), ends.1.max(*last)));
+        }
         let name = match keys {
-            [Value::Str(name)] => clean(name),
+            [Value::Str(name), ..] => clean(name),
             _ => return,
         };
         if self.interfaces.len() >= INTERFACES_MAX && !self.interfaces.contains_key(&name) {
@@ -224,7 +232,7 @@ impl Model {
 
     fn over_since(&self, first: Option<i64>) -> Over {
         if self.pace == Pace::Whole {
-            let ns = self.series.span().map_or(0, |(start, end)| end.saturating_sub(start));
+            let ns = self.ends.map_or(0, |(first, last)| last.saturating_sub(first));
             return Over::All { ns };
         }
         let second = |ts: Option<i64>| ts.unwrap_or(0).div_euclid(SECOND_NS);
@@ -316,6 +324,25 @@ mod tests {
             assert_eq!((model.of_filter.bytes, model.total.bytes), (300, 300));
             assert_eq!(model.series.points().map(|point| point.bytes).sum::<u64>(), 300);
         }
+    }
+
+    #[test]
+    fn rates_of_a_capture_are_of_the_time_between_its_packets() {
+        let mut model = Model::new(Pace::Whole);
+        let counted = |first: i64, last: i64| {
+            [Value::Str("eth0".into()), Value::Time(first), Value::Time(last)]
+        };
+        // Eleven packets, one each 20 ms, over three windows of 100 ms.
+        let ms = SECOND / 1000;
+        for (at, first, last, packets) in [(0, 50, 90, 3), (100, 110, 190, 5), (200, 210, 250, 3)] {
+            let keys = counted(first * ms, last * ms);
+            model.count(at * ms, &keys, Point { packets, bytes: packets * 1000 });
+        }
+        let rates = model.total.rates(model.over());
+        assert_eq!((rates.packets_per_s, rates.bits_per_s), (55.0, 440_000.0));
+        // A clock that stepped back.
+        model.count(0, &counted(0, 10 * ms), Point { packets: 1, bytes: 1000 });
+        assert_eq!(model.over(), Over::All { ns: 250 * ms });
     }
 
     #[test]

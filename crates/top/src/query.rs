@@ -131,13 +131,16 @@ impl Setup {
     }
 
     fn totals(&self) -> String {
-        let every = match self.pace {
-            Pace::Live => "every 1s fill",
-            Pace::Stream => "every 1s",
-            Pace::Whole => "every 100ms",
+        // Rates of a whole capture are of the time between its packets, not of windows.
+        let (ends, every) = match self.pace {
+            Pace::Live => ("", "every 1s fill"),
+            Pace::Stream => ("", "every 1s"),
+            Pace::Whole => ("first = min(ts), last = max(ts), ", "every 100ms"),
         };
         let packets = self.packets();
-        format!("{packets}| summarize packets = count(), bytes = sum(len) by interface {every}\n")
+        format!(
+            "{packets}| summarize {ends}packets = count(), bytes = sum(len) by interface {every}\n"
+        )
     }
 
     fn groups(&self, data: Data, is_received: bool) -> String {
