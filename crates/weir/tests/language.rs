@@ -75,16 +75,121 @@ fn zero_has_no_sign() {
     check("summarize n = count(z == d and d >= z and not (d < z)) by d", "0.0,9\n");
     check("distinct d | project d", "0.0\n");
     check("extend e = if(dport > 2, d, z) | distinct e | project e", "0.0\n");
-    check("extend e = if(dport > 2, d, z) | summarize n = distinct(e), a = approx_distinct(e)", "1,1\n");
-    check("summarize n = count(d in {0.0}), m = count(d in 0.0..1.0), s = count(z in {-0.0})", "9,9,9\n");
-    check("summarize least = min(d), most = max(z), m = median(d), v = avg(d), s = sum(d)", "0.0,0.0,0.0,0.0,0.0\n");
-    check("limit 1 | project t = text(d), n = text(-d), s = sqrt(d), i = int(d), p = pow(d, 3.0)", "0.0,0.0,0.0,0,0.0\n");
+    check(
+        "extend e = if(dport > 2, d, z) | summarize n = distinct(e), a = approx_distinct(e)",
+        "1,1\n",
+    );
+    check(
+        "summarize n = count(d in {0.0}), m = count(d in 0.0..1.0), s = count(z in {-0.0})",
+        "9,9,9\n",
+    );
+    check(
+        "summarize least = min(d), most = max(z), m = median(d), v = avg(d), s = sum(d)",
+        "0.0,0.0,0.0,0.0,0.0\n",
+    );
+    check(
+        "limit 1 | project t = string(d), n = string(-d), s = sqrt(d), i = int(d), p = pow(d, 3.0)",
+        "0.0,0.0,0.0,0,0.0\n",
+    );
     check("summarize first = min_by(dport, d), last = max_by(dport, d)", "0,0\n");
     check("top 1 by d | project d", "0.0\n");
-    check("limit 1 | project q = (dport - 0) / -3.0, f = float(\"-0.0\"), c = -0.0, k = 0.0 * -1", "0.0,0.0,0.0,0.0\n");
+    check(
+        "limit 1 | project q = (dport - 0) / -3.0, f = float(\"-0.0\"), c = -0.0, k = 0.0 * -1",
+        "0.0,0.0,0.0,0.0\n",
+    );
     check("limit 1 | project small = -1e-200 * (1e-200 + d), t = (z, 1) == (d, 1)", "0.0,true\n");
-    let join = "let a = packets | extend k = float(dport - dport) * -0.5 | limit 1\n\
-                let b = packets | extend k = float(dport - dport) | limit 1\n\
-                a | join b on k within 1s | project k";
-    self::check(&edge(), join, "0.0\n");
+    let join = "let a = packets | extend k = float(dport - dport) * -0.5 | summarize n = count() by k\n\
+                let b = packets | extend k = float(dport - dport) | summarize m = count() by k\n\
+                a | join b by k | project k, n, m";
+    self::check(&edge(), join, "0.0,9,9\n");
+}
+
+#[test]
+fn shifts_lose_no_bits() {
+    // The lengths of the frames are 54 to 62.
+    let (rows, said) =
+        run(&edge(), "packets | where len < 56 | project a = len << 60, b = len >> 60");
+    assert_eq!(rows, ",0\n,0\n");
+    assert!(said.contains("undefined     2 "), "{said}");
+    for (by, rows) in [
+        ("0", "1,1"),
+        ("1", "2,0"),
+        ("62", "4611686018427387904,0"),
+        ("63", ",0"),
+        ("64", ","),
+        ("0 - 1", ","),
+    ] {
+        // By a constant, and by a column.
+        let one = format!("packets | limit 1 | project a = 1 << ({by}), b = 1 >> ({by})");
+        check(&edge(), &one, &format!("{rows}\n"));
+        let column = format!(
+            "packets | limit 1 | extend n = sport - 1000 + ({by}), one = sport - 999 \
+             | project a = one << n, b = one >> n"
+        );
+        check(&edge(), &column, &format!("{rows}\n"));
+    }
+    check(
+        &edge(),
+        "packets | limit 1 | project a = -1 << 63 < 0, b = 0 << 63, c = -2 << 63",
+        "true,0,\n",
+    );
+}
+
+#[test]
+fn a_folder_hides_no_query_of_the_library() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("c.pcap"), edge()).expect("it is written");
+    let mut said = Vec::new();
+    for with_folders in [false, true] {
+        if with_folders {
+            for name in ["flows", "detectors", "detectors/floods"] {
+                std::fs::create_dir(folder.path().join(name)).expect("it is made");
+            }
+        }
+        for args in [
+            &["flows", "-r", "c.pcap"][..],
+            &["run", "flows", "-r", "c.pcap"],
+            &["explain", "flows"],
+            &["check", "flows", "detectors", "detectors/floods"],
+            &["run", "detectors/", "-r", "c.pcap"],
+        ] {
+            let output = weir(folder.path(), args);
+            assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+            said.push((text(&output.stdout), text(&output.stderr)));
+        }
+    }
+    assert_eq!(said[..5], said[5..]);
+    // A folder with queries is still one.
+    std::fs::write(folder.path().join("flows/a.weir"), "packets | limit 1\n")
+        .expect("it is written");
+    let output = weir(folder.path(), &["run", "flows/", "-r", "c.pcap"]);
+    assert_eq!(text(&output.stdout).lines().count(), 1);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_replaced() {
+    let texts = r#"packets | limit 1 | project t = text(b"a\xff\xfeb"), n = str_len(text(b"\xff")),
+        same = text(b"\xff") == text(b"\xfe"), x = hex(bytes(text(b"\xff"))), y = hex(b"\xff")"#;
+    check(&edge(), texts, "a\u{fffd}\u{fffd}b,3,true,efbfbd,ff\n");
+}
+
+#[test]
+fn sequence_numbers_start_again() {
+    let numbers = "packets | limit 1 | project a = seq_add(4294967295, 1), b = seq_add(0, 0 - 1),
+        c = seq_add(sport + 4294966295, 2), d = seq_diff(seq_add(4294967290, 10), 4294967290)";
+    check(&edge(), numbers, "0,4294967295,1,10\n");
+    let (_, said) = run(&edge(), "packets | limit 1 | project a = tcp.seq + 1");
+    assert!(said.contains("seq_add(tcp.seq, 1)"), "{said}");
+}
+
+#[test]
+fn ipv4_is_in_no_network_of_ipv6() {
+    let to = "packets | limit 1 | project";
+    let sets = "a = ip.src in ::/0, b = ip.src in {::/0, 2001:db8::/32}, c = ip.src in ::/80, \
+                d = ip.src in 0.0.0.0/0, e = ip.src in {::/0, 10.0.0.1}, f = ip.src not in ::/1";
+    check(&edge(), &format!("{to} {sets}"), "false,false,false,true,true,true\n");
+    let patterns = "v = match ip.src { ::/0 => 6, 0.0.0.0/0 => 4 }";
+    check(&edge(), &format!("{to} {patterns}"), "4\n");
+    let six = Frame::ethernet().ipv6([0x20; 16], [0xfe; 16]).udp(1, 2).bytes();
+    check(&capture(&[six]), &format!("{to} {sets}"), "true,true,false,false,true,false\n");
 }

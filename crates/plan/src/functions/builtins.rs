@@ -345,7 +345,15 @@ pub static BUILTINS: &[Builtin] = &[
     ),
     row("hex(x)", Func::Hex, &[INT_OR_BYTES], Gives::Type(Str), Free, "hexadecimal digits"),
     row("bytes(s)", Func::ToBytes, &[TEXT], Gives::Type(Bytes), Free, "its UTF-8"),
-    row("text(b)", Func::ToText, &[BYTES], Gives::Type(Str), Free, "what it reads as UTF-8"),
+    row(
+        "text(b)",
+        Func::ToText,
+        &[BYTES],
+        Gives::Type(Str),
+        Free,
+        "what it reads as UTF-8; bytes that are no character read as U+FFFD, so that several bytes \
+         may have one text, and `hex(b)` tells them apart",
+    ),
     row("is_ipv4(a)", Func::IsIpv4, &[IP], Gives::Type(Bool), Free, "whether it is IPv4"),
     row("is_ipv6(a)", Func::IsIpv6, &[IP], Gives::Type(Bool), Free, "whether it is IPv6"),
     row(

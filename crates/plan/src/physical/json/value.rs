@@ -91,7 +91,11 @@ impl Wire for Value {
 /// A finite number: queries know no others.
 fn float(text: &str) -> Option<f64> {
     let digits = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    u64::from_str_radix(text, 16).ok().filter(|_| digits).map(f64::from_bits).filter(|f| f.is_finite())
+    u64::from_str_radix(text, 16)
+        .ok()
+        .filter(|_| digits)
+        .map(f64::from_bits)
+        .filter(|f| f.is_finite())
 }
 
 fn bytes(text: &str) -> Option<Vec<u8>> {
