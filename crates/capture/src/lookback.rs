@@ -38,6 +38,7 @@ use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
 use weir_packet::read::read_field;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
+use weir_packet::time::NO_TIME;
 use weir_packet::walk::{Layers, classify};
 use writer::{FileRequest, Make, Writer, in_folder};
 
@@ -152,7 +153,8 @@ impl Now {
         if let Some(reached) = batch.reached() {
             self.at = self.at.max(Some(reached));
         }
-        let Some(least) = batch.ts().iter().copied().min() else { return };
+        let times = batch.ts().iter().copied().filter(|&ts| ts != NO_TIME);
+        let Some(least) = times.min() else { return };
         let near = self.at.is_none_or(|at| at.abs_diff(least) <= LOOKBACK_JUMP_NS);
         self.far = if near { 0 } else { self.far + 1 };
         if near {

@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
+use weir_packet::time::NO_TIME;
 
 /// When a capture comes next: the time of its next frame, then its place among the captures.
 type Due = (i64, usize);
@@ -277,7 +278,8 @@ impl MergeReader {
             self.ahead = Some(ahead);
         }
         let ahead = self.ahead.as_ref().map_or(&[][..], FrameBatch::ts);
-        let after = self.batch.ts()[self.at + 1..].iter().chain(ahead).take(MERGE_LOOK);
+        let after = self.batch.ts()[self.at + 1..].iter().chain(ahead);
+        let after = after.filter(|&&next| next != NO_TIME).take(MERGE_LOOK);
         let (mut all, mut earlier, mut least) = (0, 0, i64::MAX);
         for &next in after {
             all += 1;

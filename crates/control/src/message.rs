@@ -187,6 +187,9 @@ pub struct Counts {
     pub disordered: u64,
     /// Packets whose time is far ahead of the others.
     pub wild: u64,
+    /// Packets without a time.
+    #[serde(default)]
+    pub untimed: u64,
     /// Groups and rows that were left out for want of room.
     pub evicted: u64,
     /// Values left absent: out of range, or divided by zero.

@@ -19,6 +19,7 @@
 //! once, since a promise needs neither witnesses nor distance.
 
 use crate::limits::CORROBORATE;
+use weir_packet::time::NO_TIME;
 
 /// The clock of one stream of packets.
 #[derive(Clone, Debug)]
@@ -35,6 +36,7 @@ pub struct Clock {
     held_len: usize,
     wild: u64,
     disordered: u64,
+    untimed: u64,
     /// The greatest distance of a timestamp from the largest before it.
     behind: i64,
 }
@@ -52,6 +54,7 @@ impl Clock {
             held_len: 0,
             wild: 0,
             disordered: 0,
+            untimed: 0,
             behind: 0,
         }
     }
@@ -82,7 +85,9 @@ impl Clock {
     /// Takes the next packet's timestamp and returns the watermark after it.
     #[inline]
     pub fn observe(&mut self, ts: i64) -> i64 {
-        if self.started {
+        if ts == NO_TIME {
+            self.untimed += 1;
+        } else if self.started {
             self.advance(ts);
         } else {
             self.start(ts);
@@ -103,7 +108,7 @@ impl Clock {
     /// one.
     #[inline]
     pub fn observe_all(&mut self, min: i64, max: i64) -> bool {
-        let plain = min >= self.max && self.watermark_after(max).is_some();
+        let plain = min >= self.max && min != NO_TIME && self.watermark_after(max).is_some();
         if plain && min <= max {
             self.max = self.max.max(max);
         }
@@ -118,6 +123,11 @@ impl Clock {
     /// Packets whose time is before the largest that the clock had believed.
     pub fn disordered(&self) -> u64 {
         self.disordered
+    }
+
+    /// Packets without a time, which say nothing of it.
+    pub fn untimed(&self) -> u64 {
+        self.untimed
     }
 
     /// The lateness with which no packet would have been late, in nanoseconds; 0 if none was.
@@ -190,7 +200,13 @@ mod tests {
         // A packet within the lateness is not late, and one beyond it is.
         assert_eq!(after(&[1000, 1001, 1050, 1040]).behind_ns(), 0);
         assert_eq!(after(&[1000, 1001, 1050, 1039]).behind_ns(), 11);
-        assert_eq!(after(&[1000, 1001, i64::MIN]).behind_ns(), i64::MAX as u64);
+        assert_eq!(after(&[1000, 1001, NO_TIME + 1]).behind_ns(), i64::MAX as u64);
+    }
+
+    #[test]
+    fn what_has_no_time_says_nothing_of_it() {
+        let clock = after(&[NO_TIME, 1000, NO_TIME, 1001, NO_TIME]);
+        assert_eq!((clock.watermark(), clock.behind_ns(), clock.untimed()), (991, 0, 3));
     }
 
     #[test]

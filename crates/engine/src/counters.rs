@@ -41,6 +41,8 @@ pub struct Ledger {
     pub disordered: u64,
     /// Packets whose timestamp was too far ahead to be believed by itself, and never confirmed.
     pub wild: u64,
+    /// Packets without a time: of which the capture does not say when they were captured.
+    pub untimed: u64,
     /// The lateness with which no packet would have been late.
     pub behind: BehindClock,
     /// Rows whose group found no room, and scan keys evicted for room.
@@ -265,6 +267,7 @@ impl Ledger {
         self.evicted += other.evicted;
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
+        self.untimed += other.untimed;
         self.unfinished += other.unfinished;
         self.suppressed += other.suppressed;
         self.rows += other.rows;

@@ -149,7 +149,7 @@ impl<'a> Feed<'a> {
         let account = self.account();
         (ledger.received, ledger.filtered) = (account.received, account.filtered);
         (ledger.kernel, ledger.lost) = (account.kernel, account.lost);
-        ledger.processed = self.processed;
+        (ledger.processed, ledger.untimed) = (self.processed, self.clock.untimed());
         (ledger.wild, ledger.behind.ns) = (self.clock.wild(), self.clock.behind_ns());
         ledger.disordered = self.clock.disordered();
     }

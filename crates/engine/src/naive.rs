@@ -219,6 +219,7 @@ fn run_until(
         cut: decoder.layers.cut,
         malformed: decoder.layers.malformed,
         wild: clock.wild,
+        untimed: clock.untimed,
         late: steps.context.late,
         lagging: steps.context.lagging,
         disordered: clock.disordered,

@@ -3,6 +3,10 @@
 //! A time is nanoseconds since 1970 (UTC) in an `i64`, which reaches from 1677 to 2262. Dates are
 //! those of the proleptic Gregorian calendar; there are no leap seconds, as in Unix time.
 
+/// The time of a packet of which the capture does not say when it was captured; no other packet has
+/// it.
+pub const NO_TIME: i64 = i64::MIN;
+
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 

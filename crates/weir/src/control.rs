@@ -57,6 +57,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         disordered: ledger.disordered,
         wild: ledger.wild,
         evicted: ledger.evicted,
+        untimed: ledger.untimed,
         undefined: ledger.undefined,
         unfilled: ledger.unfilled,
         unfinished: ledger.unfinished,

@@ -55,6 +55,7 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
         LedgerLine::new("disordered", ledger.disordered, DISORDERED),
         LedgerLine::new("wild", ledger.wild, wild()),
         LedgerLine::new("evicted", ledger.evicted, EVICTED),
+        LedgerLine::new("untimed", ledger.untimed, UNTIMED),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED.after(ledger.unfilled)),
         LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
@@ -124,6 +125,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         wild: _,
         behind: _,
         undefined: _,
+        untimed: _,
         unfinished: _,
         suppressed: _,
         rows: _,
@@ -339,6 +341,7 @@ const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
 const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing, or cut short";
+const UNTIMED: &str = " without a time (simple packet blocks), and so in no window or session";
 
 const SUPPRESSED: LossText = LossText { noun: " alert", text: ", by the list of suppressions" };
 const UNFILLED: LossText =
@@ -475,6 +478,7 @@ mod tests {
         filtered     10 by the capture filter
         processed   990: 985 whole, 3 cut by the snap length, 2 malformed (tcp data offset 1, udp length 1)
         rows         42
+            untimed: 3,
         late          7 after their window had closed; --lateness keeps windows open longer
         lagging       2 to their session, which in the order of times would be another; a capture that is sorted by time has none
         disordered    9 with times before those of packets that came earlier, by which `scan` and others go
@@ -493,6 +497,7 @@ mod tests {
         filtered   80 by the query, in the kernel; it handed 9 up
         processed   9
         rows        0
+        untimed       3 without a time (simple packet blocks), and so in no window or session
         ");
         let kernel = KernelCounts { counted: 70, unclear: 2, full: 1, ..KernelCounts::default() };
         let ledger = Ledger { received: 73, kernel, processed: 3, ..Ledger::default() };

@@ -185,7 +185,7 @@ fn plain(out: &mut Exposition, all: impl IntoIterator<Item = Plain>) {
 }
 
 fn packets(out: &mut Exposition, ledger: &Ledger) {
-    let Ledger { received, filtered, processed, abandoned, cut, wild, .. } = *ledger;
+    let Ledger { received, filtered, processed, abandoned, cut, wild, untimed, .. } = *ledger;
     plain(
         out,
         [
@@ -200,6 +200,7 @@ fn packets(out: &mut Exposition, ledger: &Ledger) {
             ("weir_packets_cut", "Processed packets cut inside a header.", cut),
             ("weir_packets_wild", "Packets whose time is far ahead of the others.", wild),
         ],
+            ("weir_packets_untimed", "Packets without a time.", untimed),
     );
     let kernel = ledger.kernel;
     let outcomes = [

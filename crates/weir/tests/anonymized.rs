@@ -33,7 +33,13 @@ fn records(path: &Path) -> Vec<Record> {
     };
     while let Ok(true) = source.fill(&mut batch) {
         for i in 0..batch.len() {
-            all.push((batch.ts()[i], batch.lens()[i], batch.link.0, batch.frame(i).to_vec()));
+            // A packet without a time may be written with the time 0.
+            all.push((
+                batch.ts()[i].max(0),
+                batch.lens()[i],
+                batch.link.0,
+                batch.frame(i).to_vec(),
+            ));
         }
     }
     all

@@ -6,6 +6,7 @@ use weir_packet::interface::InterfaceNames;
 use weir_packet::pcap::{ByteOrder, FileHeader};
 use weir_packet::pcapng::{Interface, Writer};
 use weir_packet::source::LinkType;
+use weir_packet::time::NO_TIME;
 
 /// Resolution of times in pcapng files: 10^-9 s.
 const NANOSECONDS: u8 = 9;
@@ -48,7 +49,9 @@ impl Format {
         }
     }
 
-    /// Appends a frame, and before it what it needs; `names` says what interfaces are called.
+    /// Appends a frame, and before it what it needs; `names` says what interfaces are called. A
+    /// frame without a time becomes a simple packet block of pcapng, if that can say what else is
+    /// known of it; else it gets the time 0.
     ///
     /// # Errors
     /// The link type of all frames of the file, where this one has another.
@@ -69,14 +72,14 @@ impl Format {
             }
             Format::Pcapng(known) => {
                 let id = known.id((frame.link, frame.capture_point.interface()), out, names);
+                let direction = frame.capture_point.direction();
+                let is_whole = bytes.len() == frame.len as usize;
+                if frame.ts == NO_TIME && (id, direction, is_whole) == (0, None, true) {
+                    PCAPNG.simple_packet(out, frame.len, bytes);
+                    return Ok(());
+                }
                 let ticks = frame.ts.max(0) as u64;
-                PCAPNG.packet_with_direction(
-                    out,
-                    (id, frame.capture_point.direction()),
-                    ticks,
-                    frame.len,
-                    bytes,
-                );
+                PCAPNG.packet_with_direction(out, (id, direction), ticks, frame.len, bytes);
             }
         }
         Ok(())

@@ -24,6 +24,7 @@ fn each(ledger: &mut Ledger, mut f: impl FnMut(&'static str, &mut u64)) {
     f("wild", &mut ledger.wild);
     f("evicted", &mut ledger.evicted);
     f("undefined", &mut ledger.undefined);
+    f("untimed", &mut ledger.untimed);
     f("unfinished", &mut ledger.unfinished);
     for reason in Reason::ALL {
         f(reason.name(), &mut ledger.malformed[reason as usize]);

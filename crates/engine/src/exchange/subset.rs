@@ -30,7 +30,7 @@ impl Subset<'_> {
             ledger.received -= others;
         } else {
             (ledger.received, ledger.filtered) = (packets, 0);
-            (ledger.wild, ledger.disordered) = (0, 0);
+            (ledger.wild, ledger.disordered, ledger.untimed) = (0, 0, 0);
             ledger.lost = weir_packet::source::Lost::default();
         }
     }

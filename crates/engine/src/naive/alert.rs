@@ -4,6 +4,7 @@ use super::context::StageContext;
 use super::row::{Mark, Row};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use weir_packet::time::NO_TIME;
 use weir_plan::alert::Peak;
 use weir_plan::{Alert, SuppressedIf, Value};
 
@@ -91,7 +92,7 @@ impl StageContext<'_> {
         out: &mut Vec<Row>,
     ) {
         self.turn += 1;
-        let ts = row.ts.expect("rows of an alert have event time");
+        let ts = row.ts.unwrap_or(NO_TIME);
         let now = match watermark {
             Mark::At(watermark) => ts.max(watermark),
             Mark::End => ts,
@@ -113,10 +114,10 @@ impl StageContext<'_> {
                 self.evicted += 1;
             }
             let first = report.ts.clone();
-            let episode = Episode { first, last: Some(ts), rows: 1, least: share };
+            let episode = Episode { first, last: row.ts, rows: 1, least: share };
             if shown {
                 let cells = cells(plan, &key, (&report, &report.value), &episode, "start");
-                out.push(Row { ts: Some(ts), packet: None, cells });
+                out.push(Row { ts: row.ts, packet: None, cells });
             }
             self.suppressed += u64::from(!shown);
             let (at, turn) = (now, self.turn);
@@ -124,7 +125,7 @@ impl StageContext<'_> {
             return;
         };
         (f.at, f.turn) = (f.at.max(now), self.turn);
-        f.episode.last = f.episode.last.max(Some(ts));
+        f.episode.last = f.episode.last.max(row.ts);
         f.episode.rows += 1;
         let none = f.episode.least == Value::Absent;
         if share != Value::Absent && (none || share < f.episode.least) {
@@ -143,7 +144,7 @@ impl StageContext<'_> {
             let state = if f.shown { "ongoing" } else { "start" };
             (f.put_at, f.shown) = (now, true);
             let cells = cells(plan, &key, (&report, highest), &f.episode, state);
-            out.push(Row { ts: Some(ts), packet: None, cells });
+            out.push(Row { ts: row.ts, packet: None, cells });
         }
         if exceeds {
             f.peak = report;

@@ -1,5 +1,7 @@
 //! From packet timestamps to the watermark.
 
+use weir_packet::time::NO_TIME;
+
 /// Packets that start the clock, and wild packets in a row that move it.
 const WITNESSES: usize = 4;
 
@@ -26,6 +28,8 @@ pub(super) struct PlainClock {
     pub(super) wild: u64,
     /// Packets whose time is before the largest that the clock had believed.
     pub(super) disordered: u64,
+    /// Packets so far that have no time.
+    pub(super) untimed: u64,
 }
 
 impl PlainClock {
@@ -40,12 +44,15 @@ impl PlainClock {
             run: Vec::new(),
             wild: 0,
             disordered: 0,
+            untimed: 0,
         }
     }
 
     /// Takes the time of the next packet and returns the watermark after it.
     pub(super) fn observe(&mut self, ts: i64) -> i64 {
-        if let Some(max) = self.max {
+        if ts == NO_TIME {
+            self.untimed += 1;
+        } else if let Some(max) = self.max {
             self.follow(max, ts);
         } else {
             self.first.push(ts);

@@ -79,7 +79,8 @@ impl Decoder {
                 Transport::Udp(udp) => TransportBytes::Udp(udp.payload().to_vec()),
             });
         let packet = PacketValues::new(fields.collect(), parts, segment, batch, i);
-        Row { ts: Some(batch.ts()[i]), packet: Some(packet), cells: Vec::new() }
+        let ts = Some(batch.ts()[i]).filter(|&ts| ts != weir_packet::time::NO_TIME);
+        Row { ts, packet: Some(packet), cells: Vec::new() }
     }
 }
 

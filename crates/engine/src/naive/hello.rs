@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use weir_packet::limits::HELLO_MAX;
 use weir_packet::quic::initial::{ClientKeys, CryptoFrames, initials};
 use weir_packet::text::Text;
+use weir_packet::time::NO_TIME;
 use weir_packet::tls::Hello as TlsHello;
 use weir_packet::tls::ja4::{Carrier, ja4};
 use weir_plan::{Hello, Value};
@@ -157,7 +158,7 @@ impl StageContext<'_> {
         let packet = row.packet.clone().expect("the row is a packet");
         let Some(segment) = &packet.segment else { return false };
         let key: Vec<_> = h.keys.iter().map(|k| self.eval.eval(k, row, &[])).collect();
-        let ts = row.ts.expect("a packet has a time");
+        let ts = row.ts.unwrap_or(NO_TIME);
         let now = match watermark {
             Mark::At(watermark) => ts.max(watermark),
             Mark::End => ts,

@@ -29,8 +29,8 @@ impl StageContext<'_> {
             keys.retain(|key, _| !past(key));
         }
         let now = match (row.ts, watermark) {
-            (Some(ts), Mark::At(watermark)) => Some(ts.max(watermark)),
-            (ts, _) => ts,
+            (ts, Mark::At(watermark)) => Some(ts.map_or(watermark, |ts| ts.max(watermark))),
+            (ts, Mark::End) => ts,
         };
         let known = keys.get(&key).filter(|m| match (now, m.last) {
             (Some(now), Some(last)) => d.windowed || now.saturating_sub(last) < d.idle_ns,

@@ -27,8 +27,8 @@ impl StageContext<'_> {
         self.turn += 1;
         let key: Vec<_> = s.keys.iter().map(|k| self.eval.eval(k, row, &[])).collect();
         let now = match (row.ts, watermark) {
-            (Some(ts), Mark::At(watermark)) => Some(ts.max(watermark)),
-            (ts, _) => ts,
+            (ts, Mark::At(watermark)) => Some(ts.map_or(watermark, |ts| ts.max(watermark))),
+            (ts, Mark::End) => ts,
         };
         let known = keys.get(&key).filter(|m| match (now, m.last) {
             (Some(now), Some(last)) => now.saturating_sub(last) < s.idle_ns,

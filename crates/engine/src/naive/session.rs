@@ -125,7 +125,8 @@ impl StageContext<'_> {
 
     /// Lets a row join the session of its key, or begin one.
     fn session(&mut self, s: &Summarize, session: Session, all: &mut KeySessions, row: &Row) {
-        let ts = row.ts.expect("rows of a session have event time");
+        // Without a time, it is in no session.
+        let Some(ts) = row.ts else { return };
         let (now, tick) = match all.watermark {
             Mark::At(watermark) => (ts.max(watermark), session.tick(watermark)),
             Mark::End => (ts, i64::MAX),

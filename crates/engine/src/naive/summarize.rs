@@ -77,8 +77,12 @@ impl StageContext<'_> {
     /// Adds a row to its group, or counts why not.
     pub(super) fn group(&mut self, s: &Summarize, g: &mut PaneGroups, watermark: Mark, row: &Row) {
         let lengths = Lengths::of(s.window);
-        let ts = || row.ts.expect("rows of a window have event time") as i128;
-        let start = lengths.map_or(0, |l| floor(ts(), l.pane));
+        let start = match (lengths, row.ts) {
+            (None, _) => 0,
+            (Some(lengths), Some(ts)) => floor(ts.into(), lengths.pane),
+            // Without a time, it is in no window.
+            (Some(_), None) => return,
+        };
         let end = lengths.map(|l| start + l.pane);
         let passed = |lateness: i64| match (end, watermark) {
             (Some(end), Mark::At(w)) => end <= w as i128 - lateness as i128,

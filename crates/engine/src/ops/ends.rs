@@ -33,6 +33,7 @@ use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::egress::Outlet;
 use weir_packet::limits::BATCH;
+use weir_packet::time::NO_TIME;
 use weir_plan::Type;
 use weir_plan::ends::{Edit, mix, rendezvous, text_word};
 
@@ -255,7 +256,11 @@ impl PacketActions {
                 }
             }
         }
-        let times = batch.ctx.column(time).word();
+        let times = batch.ctx.column(time);
+        let time = |i: usize| match times.present.has(i) {
+            true => times.word()[i],
+            false => NO_TIME as u64,
+        };
         copied.each(|i| {
             for at in self.arms[usize::from(self.arm[i])].acts.clone() {
                 let act = &mut self.acts[at];
@@ -284,7 +289,7 @@ impl PacketActions {
                     column.word_mut()[n] = word;
                     column.present.set(n);
                 }
-                to_send.time.word_mut()[n] = times[i];
+                to_send.time.word_mut()[n] = time(i);
                 to_send.time.present.set(n);
                 to_send.order.push(batch.order[i]);
                 to_send.clock.push(batch.clock[i]);

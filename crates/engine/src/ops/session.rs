@@ -387,6 +387,9 @@ impl Grouping for Sessions {
     }
 
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        self.time = batch.ctx.value(&Val::Src(batch.time), rows);
+        // What has no time is in no session.
+        let rows = rows.and(batch.ctx.column(self.time).present);
         if rows.is_empty() {
             return;
         }
@@ -398,7 +401,6 @@ impl Grouping for Sessions {
         let [until, unless] = [until, unless]
             .map(|cond| cond.as_ref().map_or(Bits::NONE, |cond| batch.ctx.condition(cond, rows)));
         self.work.evaluate(&self.spec, &self.aggs, batch, (rows, Bits::NONE));
-        self.time = batch.ctx.value(&Val::Src(batch.time), rows);
         let late = late_rows(batch.ctx.column(self.time).word(), batch.clock, rows);
         let marked = Marked { until, unless, slow: until.or(unless).or(late) };
         let plain = self.has_room(rows);

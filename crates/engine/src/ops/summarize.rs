@@ -278,6 +278,8 @@ impl Grouping for Summarize {
             return;
         };
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
+        // What has no time is in no window.
+        let rows = rows.and(batch.ctx.column(time).present);
         let time: &[u64; BATCH] = batch.ctx.column(time).word();
         // A window that ends at or before the watermark is closed.
         let closed = window_start(self.watermark, every);

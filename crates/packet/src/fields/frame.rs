@@ -6,14 +6,23 @@ use crate::bits::Bits;
 use crate::column::Column;
 use crate::interface::{CapturePoint, Direction};
 use crate::source::{FrameBatch, LinkType};
+use crate::time::NO_TIME;
 use crate::walk::Layer;
 
 /// The rows of the catalogue.
 pub(super) const FIELDS: &[Entry] = &[
-    time("ts", "When the packet was captured: nanoseconds since 1970, UTC.", |rows, out| {
-        rows.all(out, rows.frames.ts(), |&ts| ts as u64)
-    })
-    .always(),
+    time(
+        "ts",
+        "When the packet was captured: nanoseconds since 1970, UTC; absent where the capture does \
+         not say (simple packet blocks of pcapng).",
+        |rows, out| {
+            let times = rows.frames.ts();
+            rows.all(out, times, |&ts| ts as u64);
+            if times.contains(&NO_TIME) {
+                out.present = out.present.minus(without_time(times).and(rows.wanted()));
+            }
+        },
+    ),
     int("number", 63, "The packet's number in the capture, from 1.", |rows, out| {
         rows.all(out, rows.frames.seq(), |&seq| seq + 1)
     })
@@ -65,6 +74,12 @@ pub(super) const FIELDS: &[Entry] = &[
 /// `sll2_pkttype`, whose values need no more.
 const SLL_PACKET_TYPE: usize = 1;
 const SLL2_PACKET_TYPE: usize = 10;
+
+/// The rows without a time.
+#[cold]
+fn without_time(times: &[i64]) -> Bits {
+    (0..times.len()).filter(|&i| times[i] == NO_TIME).collect()
+}
 
 /// Reads the names of interfaces.
 pub(crate) fn interfaces(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {

@@ -35,6 +35,11 @@ impl<'a> Rows<'a> {
         Rows { frames, layers, bytes, offsets, l3: &layers.l3, l4: &layers.l4, wanted }
     }
 
+    /// The wanted rows.
+    pub(crate) fn wanted(&self) -> Bits {
+        self.wanted
+    }
+
     /// The wanted rows that have a layer.
     #[inline(always)]
     pub(crate) fn has(&self, layer: Layer) -> Bits {

@@ -6,6 +6,7 @@ use super::block::{
 use crate::interface::CapturePoint;
 use crate::pcap::{ByteOrder, link_from_file};
 use crate::source::LinkType;
+use crate::time::NO_TIME;
 
 /// What an interface description block says that matters for reading its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,7 +106,7 @@ impl Clock {
         };
         // At most 94 bits, so the sum can't overflow.
         let ns = ns as i128 + i128::from(self.offset_s) * 1_000_000_000;
-        ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+        ns.clamp(i128::from(NO_TIME + 1), i128::from(i64::MAX)) as i64
     }
 }
 

@@ -129,7 +129,6 @@ impl Run<'_> {
             batch.set_written_points(from, first.filter(|_| same), &section.names);
         }
         section.seq += (batch.len() - from) as u64;
-        section.ts = batch.ts().last().copied().unwrap_or(section.ts);
     }
 }
 

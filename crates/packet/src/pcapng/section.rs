@@ -9,6 +9,7 @@ use crate::interface::{CapturePoint, Direction, InterfaceNames};
 use crate::limits::{CAPLEN_MAX, INTERFACES_MAX};
 use crate::pcap::ByteOrder;
 use crate::source::LinkType;
+use crate::time::NO_TIME;
 
 /// What the blocks so far say of those that follow.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +18,6 @@ pub(super) struct Section {
     pub(super) order: Option<ByteOrder>,
     pub(super) interfaces: Vec<Declared>,
     pub(super) names: InterfaceNames,
-    /// Time of the packet before: simple packet blocks have none of their own.
-    pub(super) ts: i64,
     /// Number of the next packet.
     pub(super) seq: u64,
     /// Bytes that the last batch took.
@@ -109,7 +108,7 @@ impl Section {
         Ok(PacketBlock {
             link: interface.link,
             point: interface.point,
-            ts: self.ts,
+            ts: NO_TIME,
             start,
             caplen,
             len,

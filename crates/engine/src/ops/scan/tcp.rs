@@ -64,9 +64,10 @@ impl Connections {
         self.tracked
     }
 
-    /// The rows that are whole segments: those with all that each segment has.
+    /// The rows that are whole segments: those with all that each segment has, a time too.
     pub(super) fn rows(&self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
-        self.inputs[..WSCALE].iter().fold(rows, |rows, input| {
+        let time = Val::Src(batch.time);
+        self.inputs[..WSCALE].iter().chain([&time]).fold(rows, |rows, input| {
             let src = batch.ctx.value(input, rows);
             batch.ctx.column(src).present.and(rows)
         })

@@ -14,6 +14,7 @@ use weir_engine::limits::JUMP_NS;
 use weir_engine::rows::Sink;
 use weir_engine::run::{Options, Outcome};
 use weir_packet::source::{FrameBatch, Source as _, SourceError};
+use weir_packet::time::NO_TIME;
 use weir_plan::Program;
 
 /// The param of the page's programs.
@@ -71,7 +72,7 @@ impl Default for BelievedTimes {
 impl BelievedTimes {
     fn take(&mut self, ts: i64) {
         let has_started = self.clock.observe(ts) > i64::MIN;
-        if self.first.is_some() {
+        if self.first.is_some() || ts == NO_TIME {
             return;
         }
         self.before.push(ts);
