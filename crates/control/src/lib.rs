@@ -34,7 +34,7 @@ pub use client::{AskError, SOCKET, ask, socket};
 pub use connection::{Connection, Listener};
 pub use message::{
     Attached, Captured, Counts, Deliveries, ProgramState, QueryText, Reply, Request,
-    SuppressionState, fuzz_request,
+    SuppressionState, UnreadCount, fuzz_request,
 };
 pub use overview::{AskReport, Overview, Report, ShownProgram};
 pub use passes::{ChangeBy, Passes};

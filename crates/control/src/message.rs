@@ -199,6 +199,9 @@ pub struct Counts {
     /// TLS hellos that did not complete.
     #[serde(default)]
     pub unfinished: u64,
+    /// What fields did not show of packets, by protocol and reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<UnreadCount>,
     /// Alerts that a list of suppressions left out.
     #[serde(default)]
     pub suppressed: u64,
@@ -226,6 +229,17 @@ pub struct Counts {
     /// What became of alerts, where they are delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Deliveries>,
+}
+
+/// What fields of a protocol did not show, for one reason.
+#[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
+pub struct UnreadCount {
+    /// The name of the protocol, such as `dns`.
+    pub protocol: String,
+    /// Why, such as `further in the packet`.
+    pub reason: String,
+    /// How much.
+    pub count: u64,
 }
 
 /// What became of alerts that are delivered, all receivers together.

@@ -5,6 +5,7 @@ use crate::rows::Sink;
 use std::collections::BTreeMap;
 use weir_packet::egress::{Outlet, Refused};
 use weir_packet::source::{Account, KernelCounts, Lost};
+use weir_packet::unread::Unread;
 use weir_packet::walk::{REASONS, Reason};
 use weir_plan::Program;
 
@@ -53,6 +54,9 @@ pub struct Ledger {
     pub unfilled: u64,
     /// ClientHellos that `hello` found the start of and that did not complete.
     pub unfinished: u64,
+    /// What fields that the program reads did not show, since they read a packet at a time: by
+    /// protocol and reason.
+    pub unread: Unread,
     /// Alerts whose begin was not reported, since a list says so.
     pub suppressed: u64,
     /// Rows that left through the sink.
@@ -263,12 +267,13 @@ impl Ledger {
         self.lagging += other.lagging;
         self.disordered += other.disordered;
         self.wild += other.wild;
+        self.untimed += other.untimed;
         self.behind.ns = self.behind.ns.max(other.behind.ns);
         self.evicted += other.evicted;
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
-        self.untimed += other.untimed;
         self.unfinished += other.unfinished;
+        self.unread.merge(other.unread);
         self.suppressed += other.suppressed;
         self.rows += other.rows;
         self.refused += other.refused;

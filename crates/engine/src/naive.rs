@@ -227,6 +227,7 @@ fn run_until(
         undefined: steps.context.eval.undefined,
         unfilled: steps.context.unfilled,
         unfinished: steps.context.unfinished,
+        unread: decoder.unread.so_far(),
         suppressed: steps.context.suppressed,
         rows: steps.out.len() as u64,
         refused: 0,

@@ -39,6 +39,8 @@ pub const MAGIC: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
 pub const HOST_NAME: u8 = 12;
 /// Option: the address that the client asks for.
 pub const REQUESTED_IP: u8 = 50;
+/// Option: the fields of file, server name, or both hold options, too (RFC 2132, section 9.3).
+pub const OVERLOAD: u8 = 52;
 /// Option: what the message is: 1 discover, 2 offer, 3 request, 5 acknowledgment.
 pub const MESSAGE_TYPE: u8 = 53;
 /// Option: the address of the server that is meant.

@@ -6,7 +6,7 @@
 
 mod arp;
 mod bytes;
-mod carried;
+pub(crate) mod carried;
 mod catalogue;
 pub(crate) mod dhcp;
 pub(crate) mod dns;

@@ -87,6 +87,23 @@ impl<'a> Http<'a> {
         }
     }
 
+    /// What follows the message in its payload, as far as its header fields tell where it ends;
+    /// `None` where they go on in a later segment.
+    pub fn after(&self) -> Option<&'a [u8]> {
+        let mut rest = self.rest;
+        loop {
+            let end = rest.iter().position(|&byte| byte == b'\n')?;
+            let (line, after) = rest.split_at(end + 1);
+            rest = after;
+            if line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let length = self.header("content-length");
+        let length = length.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        Some(rest.get(length.unwrap_or(0)..).unwrap_or(&[]))
+    }
+
     /// The value of the first header field of a name, whatever its case.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         let named = |(found, _): &(&[u8], _)| found.eq_ignore_ascii_case(name.as_bytes());
@@ -147,6 +164,7 @@ pub fn fuzz_http(bytes: &[u8]) {
     assert!(held + line <= bytes.len());
     assert!(http.status().is_none_or(|status| status < 1000));
     assert_eq!(http.status().is_none(), http.method().is_some());
+    assert!(http.after().is_none_or(|after| after.len() < bytes.len()));
 }
 
 #[cfg(test)]

@@ -71,6 +71,7 @@ pub mod text;
 pub mod time;
 pub mod tls;
 pub mod udp;
+pub mod unread;
 pub mod vlan;
 pub mod vxlan;
 pub mod walk;

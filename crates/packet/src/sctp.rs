@@ -23,6 +23,9 @@ pub const CHUNK_TYPE: usize = 12;
 /// Bytes of the header before the chunks.
 pub const HEADER_LEN: usize = 12;
 
+/// Bytes of the header of a chunk.
+const CHUNK_LEN: usize = 4;
+
 /// An SCTP packet, as much of it as was captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Sctp<'a> {
@@ -40,6 +43,17 @@ impl<'a> Sctp<'a> {
         self.bytes.get(TAG..)?.first_chunk().map(|&bytes| u32::from_be_bytes(bytes))
     }
 
+    /// The types of the chunks, as far as they were captured.
+    pub fn chunks(&self) -> impl Iterator<Item = u8> + use<'a> {
+        let mut rest = self.bytes.get(HEADER_LEN..).unwrap_or(&[]);
+        std::iter::from_fn(move || {
+            let &[kind, _, a, b] = rest.first_chunk()?;
+            let len = usize::from(u16::from_be_bytes([a, b])).max(CHUNK_LEN);
+            rest = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+            Some(kind)
+        })
+    }
+
     /// Type of the first chunk: 0 data, 1 init, 2 its acknowledgment, 3 selective acknowledgment,
     /// 4 heartbeat, 6 abort, 7 shutdown.
     pub fn chunk_type(&self) -> Option<u8> {
@@ -53,6 +67,8 @@ pub fn fuzz_sctp(bytes: &[u8]) {
     let sctp = Sctp::new(bytes);
     assert_eq!(sctp.tag().is_some(), bytes.len() >= 8);
     assert_eq!(sctp.chunk_type().is_some(), bytes.len() > HEADER_LEN);
+    assert!(sctp.chunks().count() * CHUNK_LEN <= bytes.len());
+    assert!(sctp.chunks().next().is_none_or(|kind| sctp.chunk_type() == Some(kind)));
 }
 
 #[cfg(test)]

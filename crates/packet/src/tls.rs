@@ -66,6 +66,13 @@ impl<'a> Tls<'a> {
         self.content_type
     }
 
+    /// Whether the record starts a hello of either side, by what is there of it.
+    pub(crate) fn starts_hello(&self) -> bool {
+        let fits = |at: usize, byte: u8| self.fragment.get(at).is_none_or(|&b| b == byte);
+        let kind = matches!(self.fragment.first(), Some(&(CLIENT_HELLO | SERVER_HELLO)));
+        self.content_type == HANDSHAKE && kind && fits(1, 0) && fits(4, 3)
+    }
+
     /// Whether the record starts a ClientHello, and a later record of the segment goes on with it.
     pub(crate) fn client_hello_goes_on(&self, payload: &[u8]) -> bool {
         self.content_type == HANDSHAKE
@@ -107,6 +114,11 @@ impl<'a> Hello<'a> {
         let version = rest.word()?;
         // An encrypted message may look like a hello up to here.
         (version >> 8 == 3).then_some(Hello { kind, version, rest, whole: length <= body.len() })
+    }
+
+    /// Whether all of it is there.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// Whose it is: [`CLIENT_HELLO`] or [`SERVER_HELLO`].

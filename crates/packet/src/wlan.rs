@@ -11,6 +11,7 @@
 //! Frame control is little-endian: version, type and subtype in the first byte, flags in the
 //! second. How long the header is, and what the addresses mean, depends on both.
 
+use crate::llc::SNAP_LEN;
 use crate::walk::Reason;
 
 /// Type: beacons, probes, associations.
@@ -41,6 +42,9 @@ pub const CONTROL_LEN: usize = 2;
 /// Bytes between the start of an aggregate's first packet and its LLC header: two addresses and a
 /// length.
 const SUBFRAME_LEN: usize = 14;
+
+/// Bytes of the checksum at the end of a frame, where it was captured.
+pub(crate) const FCS_LEN: usize = 4;
 
 /// Bytes of the header that begins with this frame control.
 pub fn header_len([first, flags]: [u8; CONTROL_LEN]) -> usize {
@@ -145,6 +149,22 @@ impl<'a> Wlan<'a> {
         let aggregate = self.qos_control().is_some_and(|[low, _]| low & AGGREGATE != 0);
         let start = if aggregate { SUBFRAME_LEN } else { 0 };
         (self.carries_clear_data() && self.fragment() == 0).then_some(start)
+    }
+
+    /// How many frames follow the first in an aggregate of which that holds an IP packet, `l3`
+    /// bytes after the start of what was captured.
+    pub(crate) fn further_frames(&self, captured: &[u8], l3: usize) -> u64 {
+        let first = l3.checked_sub(SUBFRAME_LEN + SNAP_LEN);
+        let (Some(mut at), Some(SUBFRAME_LEN)) = (first, self.llc()) else { return 0 };
+        let mut further = 0;
+        while let Some(&[a, b]) =
+            captured.get(at + SUBFRAME_LEN - 2..).and_then(|b| b.first_chunk())
+        {
+            let len = SUBFRAME_LEN + usize::from(u16::from_be_bytes([a, b]));
+            at += len.next_multiple_of(4);
+            further += u64::from(at + SUBFRAME_LEN + FCS_LEN <= captured.len());
+        }
+        further
     }
 
     /// Whether the body is the rest of data in the clear that another frame began.

@@ -31,5 +31,5 @@ pub use plan::{
     Combine, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs, Node, NodeId,
     OutputId, Payload, Physical, PipelineId, PipelineInfo, Target, Work,
 };
-pub use reads::{Carry, carried, fields_read};
+pub use reads::{Carry, carried, fields_read, parts_read};
 pub use ticks::{Tick, exact, tick_of, ticks};

@@ -6,10 +6,11 @@ use crate::{delivery, ledger, metrics};
 use std::time::Duration;
 use weir_capture::lookback::LookbackCounts;
 use weir_capture::outlets::Outlets;
-use weir_control::{Captured, Counts, Deliveries, Report};
+use weir_control::{Captured, Counts, Deliveries, Report, UnreadCount};
 use weir_deliver::DeliveryCounts;
 use weir_engine::rows::Output;
 use weir_packet::source::Account;
+use weir_packet::unread::{UnreadProtocol, UnreadReason};
 use weir_plan::{Program, SourceKind};
 use weir_sink::Names;
 
@@ -56,11 +57,12 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         lagging: ledger.lagging,
         disordered: ledger.disordered,
         wild: ledger.wild,
-        evicted: ledger.evicted,
         untimed: ledger.untimed,
+        evicted: ledger.evicted,
         undefined: ledger.undefined,
         unfilled: ledger.unfilled,
         unfinished: ledger.unfinished,
+        unread: ledger.unread.each().map(unread).collect(),
         suppressed: ledger.suppressed,
         rows: ledger.rows,
         refused: ledger.refused,
@@ -72,6 +74,10 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         captured: captures.map(captured),
         deliveries: None,
     }
+}
+
+fn unread((protocol, reason, count): (UnreadProtocol, UnreadReason, u64)) -> UnreadCount {
+    UnreadCount { protocol: protocol.name().to_owned(), reason: reason.name().to_owned(), count }
 }
 
 fn deliveries(counts: &DeliveryCounts) -> Deliveries {

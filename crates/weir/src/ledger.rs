@@ -8,6 +8,7 @@ use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
 use weir_packet::egress::{Outlet, Refusal, Refused};
 use weir_packet::source::KernelCounts;
+use weir_packet::unread::{UnreadProtocol, UnreadReason};
 
 /// A line of the ledger.
 struct LedgerLine {
@@ -54,12 +55,13 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
         LedgerLine::new("lagging", ledger.lagging, lagging_text(ledger)),
         LedgerLine::new("disordered", ledger.disordered, DISORDERED),
         LedgerLine::new("wild", ledger.wild, wild()),
-        LedgerLine::new("evicted", ledger.evicted, EVICTED),
         LedgerLine::new("untimed", ledger.untimed, UNTIMED),
+        LedgerLine::new("evicted", ledger.evicted, EVICTED),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED.after(ledger.unfilled)),
         LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
         LedgerLine::new("suppressed", ledger.suppressed, SUPPRESSED.after(ledger.suppressed)),
+        LedgerLine::new("unread", ledger.unread.total(), unread_text(ledger)),
         LedgerLine::new("withheld", ledger.ends.withheld, WITHHELD.after(ledger.ends.withheld)),
         LedgerLine::new("untagged", ledger.ends.untagged, UNTAGGED),
     ];
@@ -123,10 +125,11 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         malformed: _,
         disordered: _,
         wild: _,
+        untimed: _,
         behind: _,
         undefined: _,
-        untimed: _,
         unfinished: _,
+        unread: _,
         suppressed: _,
         rows: _,
         shares: _,
@@ -338,14 +341,23 @@ const UNWRITTEN: LossText = LossText { noun: " row", text: " that could not be w
 const DISORDERED: &str = " with times before those of packets that came earlier, by which `scan` \
                           and others go";
 const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes more";
+const UNTIMED: &str = " without a time (simple packet blocks), and so in no window or session";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
 const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing, or cut short";
-const UNTIMED: &str = " without a time (simple packet blocks), and so in no window or session";
 
 const SUPPRESSED: LossText = LossText { noun: " alert", text: ", by the list of suppressions" };
 const UNFILLED: LossText =
     LossText { noun: " window", text: " without all rows, too many at once for `fill`" };
+
+/// What fields did not show, by protocol and reason.
+fn unread_text(ledger: &Ledger) -> String {
+    let cell = |(protocol, reason, n): (UnreadProtocol, UnreadReason, u64)| {
+        format!("{n} {} {}", protocol.name(), reason.name())
+    };
+    let cells: Vec<String> = ledger.unread.each().map(cell).collect();
+    format!(" not shown by fields, which read a packet at a time ({})", cells.join(", "))
+}
 
 /// Late rows, with the lateness that would have kept their windows open.
 fn late_text(ledger: &Ledger) -> String {
@@ -466,6 +478,7 @@ mod tests {
             lagging: 2,
             disordered: 9,
             wild: 1,
+            untimed: 3,
             evicted: 5,
             undefined: 2,
             rows: 42,
@@ -473,18 +486,21 @@ mod tests {
         };
         ledger.malformed[Reason::TcpDataOffset as usize] = 1;
         ledger.malformed[Reason::UdpLength as usize] = 1;
+        *ledger.unread.of_mut(UnreadProtocol::Dns, UnreadReason::Continues) = 30;
+        *ledger.unread.of_mut(UnreadProtocol::Http, UnreadReason::Further) = 1;
         assert_snapshot!(render(&ledger), @r"
         received   1000 packets
         filtered     10 by the capture filter
         processed   990: 985 whole, 3 cut by the snap length, 2 malformed (tcp data offset 1, udp length 1)
         rows         42
-            untimed: 3,
         late          7 after their window had closed; --lateness keeps windows open longer
         lagging       2 to their session, which in the order of times would be another; a capture that is sorted by time has none
         disordered    9 with times before those of packets that came earlier, by which `scan` and others go
         wild          1 with a time more than 60 s ahead that no other packet confirmed
+        untimed       3 without a time (simple packet blocks), and so in no window or session
         evicted       5 for want of room; `max` in the query, or --memory, makes more
         undefined     2 left absent: out of range, or divided by zero
+        unread       31 not shown by fields, which read a packet at a time (30 dns continues in another packet, 1 http further in the packet)
         ");
     }
 
@@ -497,7 +513,6 @@ mod tests {
         filtered   80 by the query, in the kernel; it handed 9 up
         processed   9
         rows        0
-        untimed       3 without a time (simple packet blocks), and so in no window or session
         ");
         let kernel = KernelCounts { counted: 70, unclear: 2, full: 1, ..KernelCounts::default() };
         let ledger = Ledger { received: 73, kernel, processed: 3, ..Ledger::default() };
@@ -629,13 +644,15 @@ mod tests {
         {
             assert!(one.contains(expected), "{one}");
         }
-        let none: [&dyn Fn(&mut Ledger); 9] = [
+        let none: [&dyn Fn(&mut Ledger); 11] = [
             &|l| (l.received, l.processed) = (9, 9),
             &|l| l.filtered = 1,
             &|l| l.cut = 1,
             &|l| l.malformed[0] = 1,
             &|l| l.wild = 1,
             &|l| l.disordered = 1,
+            &|l| l.untimed = 1,
+            &|l| *l.unread.of_mut(UnreadProtocol::Dns, UnreadReason::Further) = 1,
             &|l| l.undefined = 1,
             &|l| (l.ends.untagged, l.ends.moved) = (1, 1),
             // As asked for by -W, and by a bridge.

@@ -15,6 +15,7 @@ use weir_engine::rows::Output;
 use weir_http::{Api, Exposition, MetricsFormat, Page, Pages, RowFeed, Sample};
 use weir_packet::egress::Outlet;
 use weir_packet::source::{Account, Lost};
+use weir_packet::unread::{UnreadProtocol, UnreadReason};
 use weir_packet::walk::Reason;
 
 /// How long a client waits for the run, whose workers answer between batches.
@@ -199,8 +200,8 @@ fn packets(out: &mut Exposition, ledger: &Ledger) {
             ),
             ("weir_packets_cut", "Processed packets cut inside a header.", cut),
             ("weir_packets_wild", "Packets whose time is far ahead of the others.", wild),
-        ],
             ("weir_packets_untimed", "Packets without a time.", untimed),
+        ],
     );
     let kernel = ledger.kernel;
     let outcomes = [
@@ -222,6 +223,15 @@ fn packets(out: &mut Exposition, ledger: &Ledger) {
         "weir_packets_malformed",
         "Processed packets whose headers contradict themselves, by reason.",
         Reason::ALL.into_iter().map(reason),
+    );
+    let unread = |(protocol, reason, value): (UnreadProtocol, UnreadReason, u64)| Sample {
+        labels: vec![("protocol", protocol.name().into()), ("reason", reason.name().into())],
+        value,
+    };
+    out.counter(
+        "weir_packets_unread",
+        "Parts of packets that fields did not show, by protocol and reason.",
+        ledger.unread.each().map(unread),
     );
     out.counter(
         "weir_packets_lost",

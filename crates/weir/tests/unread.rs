@@ -1,4 +1,4 @@
-//! What is said of packets without a time.
+//! What is said of packets that fields show in part, and of packets without a time.
 
 mod common;
 
@@ -6,6 +6,7 @@ use common::workplace;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use weir_packet::craft::Frame;
+use weir_packet::craft::messages::{client_hello, dns_in_tcp, dns_query};
 use weir_packet::pcap::{ByteOrder, FileHeader};
 use weir_packet::pcapng::{Interface, Writer};
 use weir_packet::source::LinkType;
@@ -38,6 +39,59 @@ fn write(folder: &Path, name: &str, frames: &[Frame]) {
 
 fn segment(port: u16, payload: &[u8]) -> Frame {
     Frame::ethernet().ipv4([192, 0, 2, 1], [198, 51, 100, 2]).tcp(40_000, port).payload(payload)
+}
+
+/// A message over two segments, two in one; three requests in one; a hello over two.
+fn streams() -> Vec<Frame> {
+    let message = dns_in_tcp(&dns_query(7, "www.example", 1));
+    let request = b"GET /1 HTTP/1.1\r\nHost: a.example\r\n\r\n";
+    let hello = client_hello("www.example", &["h2"], &[0x0304]);
+    let later = Frame::ethernet().ipv4([192, 0, 2, 1], [198, 51, 100, 2]);
+    vec![
+        segment(53, &message[..9]),
+        segment(53, &message[9..]),
+        segment(53, &message.repeat(2)),
+        segment(80, &request.repeat(3)),
+        segment(443, &hello[..60]),
+        segment(443, &hello[60..]),
+        later.fragment(1480, false).put(9, &[17]).payload(&[7; 40]),
+    ]
+}
+
+#[test]
+fn messages_that_no_field_showed_were_in_no_count() {
+    let folder = workplace();
+    // Over several batches, so that several workers have some.
+    let frames: Vec<Frame> = (0..200).flat_map(|_| streams()).collect();
+    write(folder.path(), "streams.pcap", &frames);
+    for (query, shown, unread) in [
+        (
+            "packets | where dns | summarize n = count()",
+            "n\n200\n",
+            "(400 dns continues in another packet, 200 dns further in the packet)",
+        ),
+        (
+            "packets | where http | summarize n = count() by http.uri",
+            "http.uri,n\n/1,200\n",
+            "(400 http further in the packet)",
+        ),
+        (
+            "packets | where dport == 443 | summarize n = count(tls.ja4)",
+            "n\n0\n",
+            "(200 tls continues in another packet, 200 ports fragment without its first)",
+        ),
+        ("packets | summarize n = count() by ip.src", "ip.src,n\n192.0.2.1,1400\n", ""),
+    ] {
+        for workers in ["1", "2", "4"] {
+            let (rows, told) = run(folder.path(), query, &["-r", "streams.pcap", "-j", workers]);
+            assert_eq!(rows, shown, "{query}");
+            assert!(line(&told, "unread").ends_with(unread), "{query}: {told}");
+            assert_eq!(line(&told, "unread").is_empty(), unread.is_empty(), "{query}: {told}");
+        }
+    }
+    let strict = ["-r", "streams.pcap", "-q", "--fail-on-loss"];
+    let (_, told) = run(folder.path(), "packets | where dns | summarize count()", &strict);
+    assert_eq!(told, "", "it is no loss");
 }
 
 /// Two packets in simple blocks around one with a time.

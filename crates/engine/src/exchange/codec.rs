@@ -1,6 +1,8 @@
 //! The counts of a ledger by name: those of the worker level, which are sent.
 
 use crate::counters::Ledger;
+use std::sync::LazyLock;
+use weir_packet::unread::{UnreadProtocol, UnreadReason};
 use weir_packet::walk::Reason;
 
 /// Calls `f` with the name of each count that is sent, and the count.
@@ -22,14 +24,30 @@ fn each(ledger: &mut Ledger, mut f: impl FnMut(&'static str, &mut u64)) {
     f("lagging", &mut ledger.lagging);
     f("disordered", &mut ledger.disordered);
     f("wild", &mut ledger.wild);
+    f("untimed", &mut ledger.untimed);
     f("evicted", &mut ledger.evicted);
     f("undefined", &mut ledger.undefined);
-    f("untimed", &mut ledger.untimed);
     f("unfinished", &mut ledger.unfinished);
+    for ((protocol, reason), name) in unread_cells().zip(&*UNREAD_NAMES) {
+        f(name, ledger.unread.of_mut(protocol, reason));
+    }
     for reason in Reason::ALL {
         f(reason.name(), &mut ledger.malformed[reason as usize]);
     }
 }
+
+fn unread_cells() -> impl Iterator<Item = (UnreadProtocol, UnreadReason)> {
+    let reasons = |protocol| UnreadReason::ALL.map(|reason| (protocol, reason));
+    UnreadProtocol::ALL.into_iter().flat_map(reasons)
+}
+
+/// What is left unread of each protocol, for each reason: `unread.dns.further in the packet`.
+static UNREAD_NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let name = |(protocol, reason): (UnreadProtocol, UnreadReason)| {
+        format!("unread.{}.{}", protocol.name(), reason.name())
+    };
+    unread_cells().map(name).collect()
+});
 
 /// What was counted since `before`, without what did not change.
 pub(super) fn since(before: &Ledger, now: &Ledger) -> Vec<(&'static str, u64)> {

@@ -16,13 +16,17 @@ use crate::rows::Rows;
 use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
+use weir_packet::unread::UnreadCounts;
 use weir_packet::walk::{Layers, classify};
-use weir_plan::physical::{Conditions, Fragment, LevelKind, PipelineId, Work, tick_of};
+use weir_plan::physical::{Conditions, Fragment, LevelKind, PipelineId, Work};
+use weir_plan::physical::{fields_read, parts_read, tick_of};
 
 /// What one worker does with the packets of one of its lanes.
 pub(crate) struct WorkerLevel {
     /// Of the batch that this worker classified itself.
     layers: Layers,
+    /// What readers leave unread of the packets so far.
+    unread: UnreadCounts,
     view: View,
     /// What several pipelines ask of packets first.
     conditions: SharedConditions,
@@ -120,7 +124,12 @@ impl WorkerLevel {
         let pipelines = mine.iter().enumerate().map(one).collect();
         let waiting = mine.iter().map(|fragment| Waiting::of(fragment)).collect();
         let (layers, view) = (Layers::new(), View::new(&fields));
-        WorkerLevel { layers, view, conditions, pipelines, waiting, packets: 0 }
+        let all = || placed.program.pipelines.iter().map(|pipeline| &pipeline.stages);
+        let unread = UnreadCounts::of(
+            all().flat_map(|stages| fields_read(stages)),
+            all().flat_map(|stages| parts_read(stages)),
+        );
+        WorkerLevel { layers, unread, view, conditions, pipelines, waiting, packets: 0 }
     }
 
     /// Says which frames are wanted.
@@ -136,6 +145,7 @@ impl WorkerLevel {
     /// Says where the layers of the next batch's packets start, for [`WorkerLevel::push`].
     pub(crate) fn classify(&mut self, frames: &FrameBatch) {
         classify(frames, &mut self.layers);
+        self.unread.observe(frames, &self.layers);
         self.packets += frames.len() as u64;
         self.view.next_batch();
         self.conditions.next_batch();
@@ -284,6 +294,7 @@ impl WorkerLevel {
     /// Adds how the packets were that it got to the ledger.
     pub(crate) fn count_packets(&self, ledger: &mut Ledger) {
         ledger.cut += self.layers.cut;
+        ledger.unread.merge(self.unread.so_far());
         for (sum, n) in ledger.malformed.iter_mut().zip(self.layers.malformed) {
             *sum += n;
         }

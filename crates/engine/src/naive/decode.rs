@@ -11,18 +11,19 @@ use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::read::{Transport, Transports, read_field, read_field_text, read_parts};
-use weir_packet::repeated::{Info, PartType, PartValue, REPEATED};
+use weir_packet::repeated::{Info, PartType, PartValue, REPEATED, Repeated};
 use weir_packet::source::FrameBatch;
 use weir_packet::tcp::{ACK, SYN};
+use weir_packet::unread::UnreadCounts;
 use weir_packet::walk::{self, Layers};
-use weir_plan::physical::fields_read;
-use weir_plan::rows::Parts;
-use weir_plan::{Program, Stage, Value};
+use weir_plan::physical::{fields_read, parts_read};
+use weir_plan::{Program, Value};
 
 /// Decodes frames one by one: the fields that a program asks for, and repeated parts if it does.
 pub(super) struct Decoder {
     one: FrameBatch,
     pub(super) layers: Layers,
+    pub(super) unread: UnreadCounts,
     columns: Vec<(FieldId, Column)>,
     /// Whether repeated parts are asked for.
     parts: bool,
@@ -33,14 +34,14 @@ impl Decoder {
         let asked: BTreeSet<FieldId> =
             program.pipelines.iter().flat_map(|p| fields_read(&p.stages)).collect();
         let column = |id: FieldId| (id, Column::new(id.info().ty.repr()));
-        let parts = program.pipelines.iter().flat_map(|p| &p.stages).any(
-            |stage| matches!(stage, Stage::Each(each) if matches!(each.what, Parts::Packet(_))),
-        );
+        let parts: Vec<Repeated> =
+            program.pipelines.iter().flat_map(|p| parts_read(&p.stages)).collect();
         Decoder {
             one: FrameBatch::new(),
             layers: Layers::new(),
+            unread: UnreadCounts::of(asked.iter().copied(), parts.iter().copied()),
             columns: asked.into_iter().map(column).collect(),
-            parts,
+            parts: !parts.is_empty(),
         }
     }
 
@@ -50,6 +51,7 @@ impl Decoder {
         self.one.restart(chunk, base, batch.link);
         self.one.extend_from(batch, &[i as u16], 0);
         walk::classify(&self.one, &mut self.layers);
+        self.unread.observe(&self.one, &self.layers);
         let fields = self.columns.iter_mut().map(|(id, column)| {
             let (one, ty, mut text) = (Bits::first(1), id.info().ty, Vec::new());
             if ty.is_text() {

@@ -215,7 +215,7 @@ fn v6(host: u8) -> Ipv6Addr {
 
 impl Packet {
     /// The payload: often a DNS message on the port of DNS, of few names in either case, or an
-    /// HTTP request.
+    /// HTTP request; in TCP sometimes several, the last of which goes on in another segment.
     fn message(&self) -> Vec<u8> {
         let n = self.payload;
         let name = ["a.example", "A.example", "b.example", ""][usize::from(n / 4 % 4)];
@@ -225,13 +225,20 @@ impl Packet {
                 let data: [&[u8]; 3] = [&[10, 0, 0, n % 3], &[10, 0, 0, 1], &[1, b'a', 0]];
                 dns_response(n.into(), name, kind, n % 4, &data[..usize::from(n / 8 % 4)])
             }
-            (_, 80) if n >= 40 => return b"GET /a HTTP/1.1\r\nHost: A.example\r\n\r\n".to_vec(),
+            (_, 80) if n >= 40 => {
+                let request = b"GET /a HTTP/1.1\r\nHost: A.example\r\n\r\n";
+                return request.repeat(1 + usize::from(n % 3));
+            }
             (_, 53) if n >= 20 => dns_query(n.into(), name, kind),
             _ if self.numbers.is_long => return vec![0; LONG_PAYLOAD],
             _ => return vec![0; n.into()],
         };
         match self.what {
-            What::Tcp { .. } | What::Tcp6 { .. } => dns_in_tcp(&message),
+            What::Tcp { .. } | What::Tcp6 { .. } => {
+                let messages = dns_in_tcp(&message).repeat(1 + usize::from(n / 4 % 3));
+                // Some go on in another segment.
+                messages[..messages.len() - usize::from(n % 5)].to_vec()
+            }
             _ => message,
         }
     }

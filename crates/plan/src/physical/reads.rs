@@ -5,6 +5,7 @@ use crate::rows::{Parts, SampleBy};
 use crate::stage::{Stage, Summarize};
 use std::collections::BTreeSet;
 use weir_packet::fields::FieldId;
+use weir_packet::repeated::Repeated;
 
 /// What rows carry beside their columns, for stages to come.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -28,6 +29,17 @@ pub fn fields_read(stages: &[Stage]) -> Vec<FieldId> {
         });
     }
     found
+}
+
+/// The kinds of repeated parts of packets that stages read.
+pub fn parts_read(stages: &[Stage]) -> impl Iterator<Item = Repeated> + '_ {
+    stages.iter().filter_map(|stage| match stage {
+        Stage::Each(each) => match each.what {
+            Parts::Packet(what) => Some(what),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// What the stages of a pipeline over packets from `at` on still read of packets: what rows carry

@@ -1,0 +1,536 @@
+//! What readers of fields leave unread: a packet shows them its first message, and of a message as
+//! much as the packet holds. Nothing is put together over packets here, so the rest is counted, by
+//! protocol and [reason](UnreadReason), for the protocols whose fields a program reads.
+//!
+//! Counts are of packets alone: neither the other stages of a program, nor batches or workers
+//! change them.
+
+use crate::bits::Bits;
+use crate::fields::FieldId;
+use crate::fields::rows::Rows;
+use crate::repeated::{REPEATED, Repeated};
+use crate::source::{FrameBatch, LinkType};
+use crate::walk::{Layer, Layers};
+use crate::{dhcp, dns, http, sctp, tcp, tls, udp, wlan};
+
+/// A protocol of which something may be left unread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(usize)]
+pub enum UnreadProtocol {
+    /// DNS: messages over TCP, and questions.
+    Dns,
+    /// HTTP/1: requests and responses.
+    Http,
+    /// TLS: hellos.
+    Tls,
+    /// QUIC: hellos in Initial packets.
+    Quic,
+    /// DHCP: options.
+    Dhcp,
+    /// SCTP: chunks.
+    Sctp,
+    /// TCP: options.
+    Tcp,
+    /// Ports of TCP, UDP, UDP-Lite, SCTP and DCCP.
+    Ports,
+    /// 802.11: packets of an aggregate.
+    Wlan,
+}
+
+/// How many protocols there are.
+pub const UNREAD_PROTOCOLS: usize = 9;
+
+impl UnreadProtocol {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [UnreadProtocol; UNREAD_PROTOCOLS] = [
+        UnreadProtocol::Dns,
+        UnreadProtocol::Http,
+        UnreadProtocol::Tls,
+        UnreadProtocol::Quic,
+        UnreadProtocol::Dhcp,
+        UnreadProtocol::Sctp,
+        UnreadProtocol::Tcp,
+        UnreadProtocol::Ports,
+        UnreadProtocol::Wlan,
+    ];
+
+    /// Its name in the ledger, such as `dns`: that of its fields.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnreadProtocol::Dns => "dns",
+            UnreadProtocol::Http => "http",
+            UnreadProtocol::Tls => "tls",
+            UnreadProtocol::Quic => "quic",
+            UnreadProtocol::Dhcp => "dhcp",
+            UnreadProtocol::Sctp => "sctp",
+            UnreadProtocol::Tcp => "tcp",
+            UnreadProtocol::Ports => "ports",
+            UnreadProtocol::Wlan => "wlan",
+        }
+    }
+}
+
+/// Why something is left unread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(usize)]
+pub enum UnreadReason {
+    /// A message that later packets go on with; or, of a stream, that earlier ones began.
+    Continues,
+    /// A message, question, chunk or frame after the first of its kind.
+    Further,
+    /// A message whose rest the snap length cut off.
+    Cut,
+    /// Options where other fields of the message usually are.
+    Elsewhere,
+    /// A later fragment that does not know its first.
+    Fragment,
+}
+
+/// How many reasons there are.
+pub const UNREAD_REASONS: usize = 5;
+
+impl UnreadReason {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [UnreadReason; UNREAD_REASONS] = [
+        UnreadReason::Continues,
+        UnreadReason::Further,
+        UnreadReason::Cut,
+        UnreadReason::Elsewhere,
+        UnreadReason::Fragment,
+    ];
+
+    /// Its name in the ledger, such as `further in the packet`.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnreadReason::Continues => "continues in another packet",
+            UnreadReason::Further => "further in the packet",
+            UnreadReason::Cut => "cut by the snap length",
+            UnreadReason::Elsewhere => "options in other fields",
+            UnreadReason::Fragment => "fragment without its first",
+        }
+    }
+}
+
+/// How much was left unread, by protocol and reason.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Unread {
+    counts: [[u64; UNREAD_REASONS]; UNREAD_PROTOCOLS],
+}
+
+impl Unread {
+    /// The count of a protocol and a reason.
+    pub fn of(&self, protocol: UnreadProtocol, reason: UnreadReason) -> u64 {
+        self.counts[protocol as usize][reason as usize]
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut(&mut self, protocol: UnreadProtocol, reason: UnreadReason) -> &mut u64 {
+        &mut self.counts[protocol as usize][reason as usize]
+    }
+
+    /// Those that are not 0, in the order of protocols, then of reasons.
+    pub fn each(self) -> impl Iterator<Item = (UnreadProtocol, UnreadReason, u64)> {
+        let cells = UnreadProtocol::ALL
+            .into_iter()
+            .flat_map(|protocol| UnreadReason::ALL.map(|reason| (protocol, reason)));
+        cells.filter_map(move |(protocol, reason)| {
+            let n = self.of(protocol, reason);
+            (n > 0).then_some((protocol, reason, n))
+        })
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().flatten().sum()
+    }
+
+    /// Adds those of another part of a run.
+    pub fn merge(&mut self, other: Unread) {
+        for (sum, n) in self.counts.iter_mut().flatten().zip(other.counts.iter().flatten()) {
+            *sum = sum.saturating_add(*n);
+        }
+    }
+}
+
+/// The protocols whose readers are watched.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct WatchedProtocols(u16);
+
+/// Fields of a frame, whatever packets it holds.
+const OF_FRAMES: [&str; 12] = [
+    "frame",
+    "ts",
+    "number",
+    "len",
+    "caplen",
+    "linktype",
+    "interface",
+    "direction",
+    "malformed",
+    "cut",
+    "wlan",
+    "radiotap",
+];
+
+impl WatchedProtocols {
+    /// The one that a field, or a kind of repeated parts, of this name is of.
+    fn watch(&mut self, name: &str) {
+        let (header, part) = name.split_once('.').unwrap_or((name, ""));
+        let protocol = match (header, part) {
+            ("dns", _) => Some(UnreadProtocol::Dns),
+            ("http", _) => Some(UnreadProtocol::Http),
+            ("tls", "version" | "sni" | "alpn" | "ja4" | "ech") => Some(UnreadProtocol::Tls),
+            ("quic", "sni" | "alpn" | "ja4" | "ech") => Some(UnreadProtocol::Quic),
+            ("dhcp", "type" | "requested_ip" | "server_id" | "hostname") => {
+                Some(UnreadProtocol::Dhcp)
+            }
+            ("sctp", "chunk_type") => Some(UnreadProtocol::Sctp),
+            ("tcp", "mss" | "wscale" | "tsval" | "tsecr" | "option") => Some(UnreadProtocol::Tcp),
+            ("tcp", part) if part.starts_with("sack") => Some(UnreadProtocol::Tcp),
+            ("sport" | "dport", _)
+            | ("tcp" | "udp", "sport" | "dport")
+            | ("conn", "a_port" | "b_port") => Some(UnreadProtocol::Ports),
+            _ => None,
+        };
+        protocol.into_iter().for_each(|protocol| self.add(protocol));
+        if !OF_FRAMES.contains(&header) {
+            self.add(UnreadProtocol::Wlan);
+        }
+    }
+
+    fn add(&mut self, protocol: UnreadProtocol) {
+        self.0 |= 1 << protocol as usize;
+    }
+
+    fn has(self, protocol: UnreadProtocol) -> bool {
+        self.0 >> protocol as usize & 1 != 0
+    }
+}
+
+/// Counts what readers of some protocols leave unread.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct UnreadCounts {
+    watched: WatchedProtocols,
+    unread: Unread,
+}
+
+impl UnreadCounts {
+    /// Of the protocols whose fields and repeated parts these are.
+    pub fn of(
+        fields: impl IntoIterator<Item = FieldId>,
+        parts: impl IntoIterator<Item = Repeated>,
+    ) -> UnreadCounts {
+        let mut watched = WatchedProtocols::default();
+        fields.into_iter().for_each(|field| watched.watch(&field.name()));
+        parts.into_iter().for_each(|what| watched.watch(REPEATED[what as usize].name));
+        UnreadCounts { watched, unread: Unread::default() }
+    }
+
+    /// The counts so far.
+    pub fn so_far(&self) -> Unread {
+        self.unread
+    }
+
+    /// Looks at a batch; `layers` is what [`crate::walk::classify`] said of it.
+    #[inline]
+    pub fn observe(&mut self, frames: &FrameBatch, layers: &Layers) {
+        if self.watched != WatchedProtocols::default() && frames.link != LinkType::FLOW_RECORDS {
+            count(self.watched, &Rows::new(frames, layers, Bits::ALL), &mut self.unread);
+        }
+    }
+}
+
+/// How readers of each protocol are watched, in the order of their numbers.
+const EACH: [fn(&Rows<'_>, &mut Count<'_>); UNREAD_PROTOCOLS] = [
+    in_dns,
+    in_http,
+    in_tls,
+    in_quic,
+    in_dhcp,
+    in_sctp,
+    in_tcp_options,
+    in_fragments,
+    in_aggregates,
+];
+
+#[inline(never)]
+fn count(watched: WatchedProtocols, rows: &Rows<'_>, unread: &mut Unread) {
+    for (protocol, count) in UnreadProtocol::ALL.into_iter().zip(EACH) {
+        if watched.has(protocol) {
+            count(rows, &mut Count { protocol, unread });
+        }
+    }
+}
+
+/// The counts of one protocol.
+struct Count<'a> {
+    protocol: UnreadProtocol,
+    unread: &'a mut Unread,
+}
+
+impl Count<'_> {
+    fn add(&mut self, reason: UnreadReason, n: u64) {
+        let count = self.unread.of_mut(self.protocol, reason);
+        *count = count.saturating_add(n);
+    }
+
+    /// A message that is not whole in a payload of which so much was captured and sent.
+    fn add_in_part(&mut self, captured: usize, sent: usize) {
+        let is_cut = captured < sent;
+        self.add(if is_cut { UnreadReason::Cut } else { UnreadReason::Continues }, 1);
+    }
+}
+
+/// How much payload a TCP segment had on the wire.
+fn sent(rows: &Rows<'_>, i: usize) -> usize {
+    let header = tcp::Tcp::new(rows.body(i)).map_or(0, |tcp| tcp.header_len());
+    (rows.packet_end(i) - rows.l4(i)).saturating_sub(header)
+}
+
+fn in_dns(rows: &Rows<'_>, count: &mut Count<'_>) {
+    use crate::fields::dns::{candidates, message};
+    candidates(rows).each(|i| {
+        let questions = message(rows, i).map_or(0, |message| message.counts()[0]);
+        count.add(UnreadReason::Further, u64::from(questions.saturating_sub(1)));
+        if rows.layers.has(Layer::Udp).has(i) {
+            return;
+        }
+        let (payload, sent) = (rows.tcp_payload(i), sent(rows, i));
+        let mut at = 0;
+        while at < sent {
+            let rest = payload.get(at..).unwrap_or(&[]);
+            if dns::Dns::in_segment(rest, sent - at).is_none() {
+                return count.add_in_part(payload.len(), sent);
+            }
+            // The first is read.
+            count.add(UnreadReason::Further, u64::from(at > 0));
+            at += 2 + usize::from(u16::from_be_bytes([rest[0], rest[1]]));
+        }
+    });
+}
+
+fn in_http(rows: &Rows<'_>, count: &mut Count<'_>) {
+    rows.has(Layer::TcpWhole).each(|i| {
+        let payload = rows.tcp_payload(i);
+        let Some(first) = http::Http::new(payload) else { return };
+        let Some(mut rest) = first.after() else {
+            return count.add_in_part(payload.len(), sent(rows, i));
+        };
+        while let Some(next) = http::Http::new(rest) {
+            count.add(UnreadReason::Further, 1);
+            rest = next.after().unwrap_or(&[]);
+        }
+    });
+}
+
+fn in_tls(rows: &Rows<'_>, count: &mut Count<'_>) {
+    rows.has(Layer::TcpWhole).each(|i| {
+        let payload = rows.tcp_payload(i);
+        if tls::Tls::new(payload).is_none_or(|tls| !tls.starts_hello()) {
+            return;
+        }
+        let is_whole = |hello: &tls::Hello<'_>| Some(hello.is_whole());
+        if rows.layers.hellos.of_tls(i, payload, is_whole) != Some(true) {
+            count.add_in_part(payload.len(), sent(rows, i));
+        }
+    });
+}
+
+fn in_quic(rows: &Rows<'_>, count: &mut Count<'_>) {
+    rows.has(Layer::Udp).each(|i| {
+        let payload = rows.udp_payload(i);
+        if crate::quic::LongHeader::new(payload).is_none() {
+            return;
+        }
+        let is_whole = |hello: &tls::Hello<'_>| Some(hello.is_whole());
+        if rows.layers.hellos.of_quic(i, payload, is_whole) == Some(false) {
+            count.add(UnreadReason::Continues, 1);
+        }
+    });
+}
+
+fn in_dhcp(rows: &Rows<'_>, count: &mut Count<'_>) {
+    rows.on_ports(Layer::Udp, &dhcp::PORTS).each(|i| {
+        let overload = dhcp::Dhcp::new(rows.udp_payload(i))
+            .and_then(|message| message.option(dhcp::OVERLOAD)?.first().copied());
+        count.add(UnreadReason::Elsewhere, u64::from(matches!(overload, Some(1..=3))));
+    });
+}
+
+fn in_sctp(rows: &Rows<'_>, count: &mut Count<'_>) {
+    crate::fields::carried::carries(rows, sctp::PROTOCOL).each(|i| {
+        let chunks = sctp::Sctp::new(rows.body(i)).chunks().count();
+        count.add(UnreadReason::Further, chunks.saturating_sub(1) as u64);
+    });
+}
+
+fn in_tcp_options(rows: &Rows<'_>, count: &mut Count<'_>) {
+    rows.has(Layer::TcpWhole).each(|i| {
+        let is_cut = tcp::Tcp::new(rows.body(i))
+            .is_ok_and(|tcp| tcp.options().len() < tcp.header_len() - tcp::HEADER_LEN);
+        count.add(UnreadReason::Cut, u64::from(is_cut));
+    });
+}
+
+/// Protocols whose header starts with ports.
+const WITH_PORTS: [u8; 5] = [tcp::PROTOCOL, udp::PROTOCOL, 33, sctp::PROTOCOL, 136];
+
+fn in_fragments(rows: &Rows<'_>, count: &mut Count<'_>) {
+    let layers = rows.layers;
+    let known = rows.frames.with_ports().or(layers.has(Layer::Ports));
+    let without = rows.has(Layer::Fragment).minus(known).minus(layers.has(Layer::Cut));
+    without.minus(layers.has(Layer::Malformed)).each(|i| {
+        let has_ports = WITH_PORTS.contains(&layers.proto[i]);
+        count.add(UnreadReason::Fragment, u64::from(has_ports));
+    });
+}
+
+fn in_aggregates(rows: &Rows<'_>, count: &mut Count<'_>) {
+    let ip: Bits = rows.has(Layer::Wlan).and(rows.ip());
+    ip.each(|i| {
+        let frame = rows.frames.frame(i);
+        let at = usize::from(rows.layers.below[i].wlan);
+        let further = wlan::Wlan::new(frame.get(at..).unwrap_or(&[]))
+            .map_or(0, |wlan| wlan.further_frames(frame, rows.l3(i)));
+        count.add(UnreadReason::Further, further);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query};
+    use crate::craft::{Frame, batch};
+    use crate::fields::by_name;
+    use crate::walk::classify;
+
+    /// What is counted of a frame of which so many bytes were captured, where these are read.
+    fn shown_of(frame: &Frame, captured: usize, fields: &str) -> String {
+        let bytes = frame.bytes();
+        let len = bytes.len() as u32;
+        let frames = batch(frame.link(), &[(bytes[..captured.min(bytes.len())].to_vec(), len)]);
+        let mut layers = Layers::new();
+        classify(&frames, &mut layers);
+        let fields = fields.split(' ').map(|name| by_name(name).expect("a field"));
+        let mut counts = UnreadCounts::of(fields, []);
+        counts.observe(&frames, &layers);
+        let cells = counts.so_far().each();
+        let cell = |(protocol, reason, n): (UnreadProtocol, UnreadReason, u64)| {
+            format!("{n} {} {}", protocol.name(), reason.name())
+        };
+        cells.map(cell).collect::<Vec<_>>().join(", ")
+    }
+
+    fn shown(frame: &Frame, fields: &str) -> String {
+        shown_of(frame, usize::MAX, fields)
+    }
+
+    fn tcp(port: u16, payload: &[u8]) -> Frame {
+        Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(40_000, port).payload(payload)
+    }
+
+    fn udp(port: u16, payload: &[u8]) -> Frame {
+        Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(40_000, port).payload(payload)
+    }
+
+    #[test]
+    fn messages_of_dns() {
+        let message = dns_in_tcp(&dns_query(7, "www.example", 1));
+        let several = message.repeat(3);
+        assert_eq!(shown(&tcp(53, &message), "dns.id"), "");
+        assert_eq!(shown(&tcp(53, &several), "dns"), "2 dns further in the packet");
+        assert_eq!(shown(&tcp(53, &several), "http"), "", "where nothing of it is read");
+        assert_eq!(shown(&tcp(54, &several), "dns"), "", "on another port");
+        let cut = several.len() - 1;
+        assert_eq!(
+            shown(&tcp(53, &several[..cut]), "dns"),
+            "1 dns continues in another packet, 1 dns further in the packet"
+        );
+        for start in [1, 2, 20] {
+            let part = shown(&tcp(53, &message[..start]), "dns");
+            assert_eq!(part, "1 dns continues in another packet", "{start} bytes");
+            let rest = shown(&tcp(53, &message[start..]), "dns");
+            assert_eq!(rest, "1 dns continues in another packet", "from {start} on");
+        }
+        assert_eq!(shown(&tcp(53, &[]), "dns"), "", "an acknowledgement");
+        assert_eq!(shown_of(&tcp(53, &message), 60, "dns"), "1 dns cut by the snap length");
+        let mut two = dns_query(7, "www.example", 1);
+        two[5] = 2;
+        assert_eq!(shown(&udp(53, &two), "dns.qname"), "1 dns further in the packet");
+    }
+
+    #[test]
+    fn messages_of_http() {
+        let request = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n";
+        let three = request.repeat(3);
+        assert_eq!(shown(&tcp(80, request), "http.uri"), "");
+        assert_eq!(shown(&tcp(80, &three), "http.uri"), "2 http further in the packet");
+        assert_eq!(shown(&tcp(80, &request[..20]), "http"), "1 http continues in another packet");
+        assert_eq!(shown_of(&tcp(80, request), 80, "http"), "1 http cut by the snap length");
+        let posted = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nGET /";
+        assert_eq!(shown(&tcp(80, posted), "http"), "", "a body is no message");
+        let both = [&posted[..], request].concat();
+        assert_eq!(shown(&tcp(80, &both), "http"), "1 http further in the packet");
+        let answers = b"HTTP/1.1 304 Not Modified\r\n\r\n".repeat(2);
+        assert_eq!(shown(&tcp(80, &answers), "http.status"), "1 http further in the packet");
+        let far = b"GET / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n";
+        assert_eq!(shown(&tcp(80, far), "http"), "");
+    }
+
+    #[test]
+    fn hellos() {
+        let hello = client_hello("www.example.org", &["h2"], &[0x0304]);
+        assert_eq!(shown(&tcp(443, &hello), "tls.sni"), "");
+        let part = tcp(443, &hello[..hello.len() - 9]);
+        assert_eq!(shown(&part, "tls.sni"), "1 tls continues in another packet");
+        assert_eq!(shown(&part, "tls tls.content_type"), "", "where no hello is read");
+        assert_eq!(shown(&tcp(443, &hello[..6]), "tls.ja4"), "1 tls continues in another packet");
+        assert_eq!(shown_of(&tcp(443, &hello), 80, "tls.ja4"), "1 tls cut by the snap length");
+        assert_eq!(shown(&tcp(443, &[23, 3, 3, 0, 9, 1, 2]), "tls.sni"), "", "data");
+    }
+
+    #[test]
+    fn the_rest_of_headers() {
+        let overload = dhcp(1, 7, [2, 0, 0, 0, 0, 7], [0; 4], &[(53, &[1]), (52, &[1])]);
+        let frame = Frame::ethernet().ipv4([0; 4], [255; 4]).udp(68, 67).payload(&overload);
+        assert_eq!(shown(&frame, "dhcp.hostname"), "1 dhcp options in other fields");
+        assert_eq!(shown(&frame, "dhcp.xid"), "");
+        let chunks =
+            [&[0, 5, 0, 6][..], &[0; 8], &[3, 0, 0, 6, 1, 2, 0, 0, 0, 0, 0, 5, 9]].concat();
+        let sctp = Frame::ethernet().ipv4([1; 4], [2; 4]).put(9, &[132]).payload(&chunks);
+        assert_eq!(shown(&sctp, "sctp.chunk_type"), "1 sctp further in the packet");
+        let options = Frame::ethernet().ipv4([1; 4], [2; 4]).tcp(1, 2).options(&[1; 12]);
+        assert_eq!(shown(&options, "tcp.mss"), "");
+        assert_eq!(shown_of(&options, 60, "tcp.mss"), "1 tcp cut by the snap length");
+    }
+
+    #[test]
+    fn fragments_without_their_first() {
+        let later = |proto| {
+            let frame = Frame::ethernet().ipv4([1; 4], [2; 4]).fragment(1480, false);
+            frame.put(9, &[proto]).payload(&[7; 40])
+        };
+        for fields in ["sport", "udp.dport", "conn.b_port"] {
+            assert_eq!(shown(&later(17), fields), "1 ports fragment without its first");
+        }
+        assert_eq!(shown(&later(1), "sport"), "", "of ICMP, which has no ports");
+        assert_eq!(shown(&later(17), "ip.src"), "");
+        let first = Frame::ethernet().ipv4([1; 4], [2; 4]).fragment(0, true).udp(1, 2);
+        assert_eq!(shown(&first.payload(&[7; 40]), "sport"), "");
+    }
+
+    #[test]
+    fn frames_of_an_aggregate() {
+        let packet = Frame::raw().ipv4([1; 4], [2; 4]).udp(1, 2).payload(b"abcd").bytes();
+        let body = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &packet[..]].concat();
+        let len = (body.len() as u16).to_be_bytes();
+        let mut one = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2], &len[..], &body].concat();
+        one.resize(one.len().next_multiple_of(4), 0);
+        let header = [&[0x88, 1, 0, 0][..], &[2; 18], &[0; 2], &[0x80, 0]].concat();
+        let frame =
+            |n: usize| Frame::of(LinkType::IEEE802_11, &[&header[..], &one.repeat(n)].concat());
+        assert_eq!(shown(&frame(1), "ip.src"), "");
+        assert_eq!(shown(&frame(3), "ip.src"), "2 wlan further in the packet");
+        assert_eq!(shown(&frame(3), "len wlan.ra"), "");
+    }
+}
