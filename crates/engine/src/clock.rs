@@ -59,6 +59,18 @@ impl Clock {
         }
     }
 
+    /// A clock that has come to a time; to none by [`i64::MIN`].
+    pub(crate) fn resumed(lateness_ns: i64, jump_ns: i64, reached: i64) -> Clock {
+        let started = reached > i64::MIN;
+        Clock { max: reached, started, ..Clock::new(lateness_ns, jump_ns) }
+    }
+
+    /// The time that it has come to, [`i64::MIN`] if none, and times after it that it did not believe
+    /// yet.
+    pub(crate) fn stands_at(&self) -> (i64, &[i64]) {
+        (if self.started { self.max } else { i64::MIN }, &self.held[..self.held_len])
+    }
+
     /// No row older than this is on time any more; `i64::MIN` before the clock has started.
     #[inline]
     pub fn watermark(&self) -> i64 {
@@ -93,6 +105,14 @@ impl Clock {
             self.start(ts);
         }
         self.watermark()
+    }
+
+    /// Where a packet that was just [observed](Clock::observe) stands among those of other clocks:
+    /// at the latest believed time, or at its own where that is too far ahead to be believed yet.
+    /// So packets of one clock keep their order, but for those of times that turn out to be wild.
+    #[inline]
+    pub fn place(&self, ts: i64) -> i64 {
+        self.max.max(ts)
     }
 
     /// The watermark that [`Clock::observe_all`] of a batch would move to, from the batch's latest

@@ -160,6 +160,11 @@ impl<'a> Feed<'a> {
         ledger.abandon_rest(self.account(), self.processed);
     }
 
+    /// The clock.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// What the source ended with.
     pub(crate) fn take_error(&mut self) -> Option<SourceError> {
         self.error.take()

@@ -48,9 +48,22 @@ pub struct BuildContext<'a> {
     pub functions: &'a Functions,
     /// What tables hash keys with.
     pub hash_key: HashKey,
-    /// Whether `first` and `last` note the times of packets, to be compared with what the kernel
-    /// counted of others: it does not number them.
-    pub by_time: bool,
+    /// Whose results are merged with those of this run.
+    pub peers: Peers,
+}
+
+/// Whose results are merged with those of a run, each over packets of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peers {
+    /// Nobody's: the numbers of packets are their order.
+    None,
+    /// Those of the kernel, which does not number packets: their times are their order.
+    Kernel,
+    /// Those of other probes, whose packets have numbers of their own.
+    Probes {
+        /// Tells probes apart where packets have the same time and number.
+        tag: u16,
+    },
 }
 
 /// Everything registered, in the order it was; the language sees the signatures.

@@ -27,6 +27,10 @@ pub const EXCHANGE_PROBES_MAX: usize = 1 << 12;
 /// Windows of one node that a receiver holds.
 pub const EXCHANGE_WINDOWS_MAX: usize = 1 << 16;
 
+/// Ticks at which a receiver holds sessions of one node to be put out: those of twelve days. One
+/// message may bring more.
+pub const EXCHANGE_TICKS_MAX: usize = 1 << 20;
+
 /// Windows that one summarize holds open at once; a row for a further one is counted as evicted.
 pub const WINDOWS_MAX: usize = 4096;
 

@@ -14,7 +14,7 @@
 //! [`SESSIONS_WAITING_MAX`](crate::limits::SESSIONS_WAITING_MAX)): these have bounds of their own.
 
 use crate::agg;
-use crate::functions::{BuildContext, Functions};
+use crate::functions::{BuildContext, Functions, Peers};
 use crate::key::{KeyPart, Layout};
 use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
 use crate::ops::alert;
@@ -201,7 +201,7 @@ fn key_words<'a>(keys: impl IntoIterator<Item = &'a Expr>) -> usize {
 /// Words of state of a group, those of a session included.
 fn cells(s: &Summarize, functions: &Functions) -> usize {
     // They are built to be measured: no key is ever hashed with this.
-    let with = BuildContext { functions, hash_key: HashKey::new(0, 0), by_time: false };
+    let with = BuildContext { functions, hash_key: HashKey::new(0, 0), peers: Peers::None };
     let states = agg::sharing(&s.aggs).into_iter();
     let cells = states.map(|state| {
         let own: Vec<_> = state.into_iter().cloned().collect();

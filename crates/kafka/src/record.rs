@@ -82,7 +82,7 @@ impl fmt::Display for RecordFault {
             RecordFault::Epoch => write!(f, "it has no header `{EPOCH_HEADER}` that is a number"),
             RecordFault::Foreign(begin) => write!(
                 f,
-                "it is no record of a probe: it begins with `{}`, not with `WPS1` or `WPR1`",
+                "it is no record of a probe: it begins with `{}`, not with `WPS1` or `WPR2`",
                 begin.escape_ascii()
             ),
             RecordFault::Head(why) => write!(f, "its head: {why}"),
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_message_without_end_is_forgotten() {
         let mut assembler = Assembler::new("north");
-        assert_eq!(assembler.take(&record(b"WPR1", "7", Some("1/2"))), Ok(Content::Part));
+        assert_eq!(assembler.take(&record(b"WPR2", "7", Some("1/2"))), Ok(Content::Part));
         let closed = message("north", 8, 0);
         assert!(assembler.take(&record(&closed, "8", None)).is_ok());
         assert_eq!(assembler.torn(), 1);
@@ -379,7 +379,7 @@ mod tests {
                 || fault(b"{\"a\": 1}", Some("7"), None).contains("no record of a probe")
         );
         assert!(fault(b"", Some("7"), None).contains("no record of a probe"));
-        assert!(fault(b"WPR2....", Some("7"), None).contains("version `WPR2`"));
+        assert!(fault(b"WPR3....", Some("7"), None).contains("version `WPR3`"));
         assert!(fault(&ours[..20], Some("7"), None).contains("breaks off"));
         assert!(fault(&theirs, Some("7"), None).contains("another probe or life"));
         assert!(fault(&ours, Some("8"), None).contains("another probe or life"));

@@ -281,7 +281,7 @@ mod tests {
             FromWorker::Mark(mark),
             FromWorker::Mark(Mark { at: None, ..mark }),
             FromWorker::Head(b"{}".to_vec()),
-            FromWorker::Message(b"WPR1".to_vec()),
+            FromWorker::Message(b"WPR2".to_vec()),
             FromWorker::Finished(None),
             FromWorker::Finished(Some(mark)),
             FromWorker::Refused("no".to_owned()),

@@ -4,7 +4,7 @@ mod account;
 mod batch;
 mod chunk;
 mod columns;
-mod watermarks;
+mod times;
 
 pub use crate::link_type::LinkType;
 pub use account::{Account, Gap, KernelCounts, Lost, Unread};

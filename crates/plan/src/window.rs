@@ -105,6 +105,22 @@ impl Session {
     pub fn tick(&self, t: i64) -> i64 {
         t.checked_sub(t.rem_euclid(self.tick_ns())).unwrap_or(i64::MIN)
     }
+
+    /// The first tick after `t`; the largest time where there is none.
+    pub fn tick_after(&self, t: i64) -> i64 {
+        t.checked_add(self.tick_ns() - t.rem_euclid(self.tick_ns())).unwrap_or(i64::MAX)
+    }
+
+    /// The first tick that finds a session idle whose latest row came at this time.
+    pub fn idle_tick(&self, last: i64) -> i64 {
+        self.tick_after(last.saturating_add(self.gap_ns).saturating_sub(1))
+    }
+
+    /// The first tick that finds that a closed session has lingered whose latest row came at this
+    /// time.
+    pub fn lingered_tick(&self, last: i64) -> i64 {
+        self.tick_after(last.saturating_add(self.lingers_ns()).saturating_sub(1))
+    }
 }
 
 impl Window {

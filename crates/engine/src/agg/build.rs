@@ -104,8 +104,8 @@ fn alone(agg: &Agg, with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
             let parts = <[&Expr; 2]>::try_from(parts(arg)).expect("a value and what chooses it");
             max_by::build(parts, agg.func == AggFunc::MaxBy)
         }
-        AggFunc::First => first_last::build(arg, false, with.by_time),
-        AggFunc::Last => first_last::build(arg, true, with.by_time),
+        AggFunc::First => first_last::build(arg, false, with.peers),
+        AggFunc::Last => first_last::build(arg, true, with.peers),
         AggFunc::Any => Box::new(Of(any_all::AnyAll { all: false })),
         AggFunc::All => Box::new(Of(any_all::AnyAll { all: true })),
         AggFunc::BitOr => Box::new(Of(bit_or::BitOr)),

@@ -8,12 +8,13 @@
 //! | Over nothing | absent |
 //! | Order | that in which rows came: packets by their number in the capture, not by time |
 //! | State | 24 or 32 bytes a group, and the text of strings |
-//! | Merge | the one with the smaller (larger) row number; between machines by the watermark when the packet came, then by number; where the kernel counts, too, by the time of the packet |
+//! | Merge | the one with the smaller (larger) row number; between probes by the time of the packet, or of one before it at its probe if that was later, then by number, then by probe; where the kernel counts, too, by the time of the packet |
 //! | Exact? | exact |
 
 use super::bytes::{read_words, write_words};
 use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
+use crate::functions::Peers;
 use crate::key::{KeyPart, Pool};
 use std::any::Any;
 use std::cmp::Ordering;
@@ -22,21 +23,31 @@ use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 use weir_plan::Expr;
 
-pub(super) fn build(arg: &Expr, last: bool, by_time: bool) -> Box<dyn Aggregate> {
+pub(super) fn build(arg: &Expr, last: bool, peers: Peers) -> Box<dyn Aggregate> {
     let part = KeyPart::of(arg).present();
-    Box::new(FirstLast { class: Class::of(&arg.ty), by_time, part, last, pool: Pool::default() })
+    let (shift, tag) = match peers {
+        Peers::Probes { tag } => (u16::BITS, u64::from(tag)),
+        Peers::None | Peers::Kernel => (0, 0),
+    };
+    let by_time = peers == Peers::Kernel;
+    let (class, pool) = (Class::of(&arg.ty), Pool::default());
+    Box::new(FirstLast { class, by_time, shift, tag, part, last, pool })
 }
 
-/// Cells: one more than the row's number, 0 for no row; the watermark when its packet came, where
-/// the run takes note of that for other machines, or the packet's time, with its sign flipped; then
-/// the value's one or two words.
+/// Cells: one more than the row's number, 0 for no row; the time that was [noted] of its packet for
+/// other probes, or the packet's time, with its sign flipped; then the value's one or two words.
 ///
-/// Within a run numbers say all: the watermark never falls from one packet to the next. Between
-/// runs, which number their own packets, the watermark goes first. The kernel numbers none.
+/// Within a run numbers say all. Between probes, which number their own packets, times go first,
+/// and the tag of a probe is the low bits of its numbers. The kernel numbers none.
+///
+/// [noted]: FrameBatch::note_times
 struct FirstLast {
     class: Class,
     /// Whether times of packets are noted, for the kernel's to be compared with.
     by_time: bool,
+    /// By how many bits numbers are moved up, and what stands in these.
+    shift: u32,
+    tag: u64,
     /// The value as a part of a key, to be written.
     part: KeyPart,
     last: bool,
@@ -55,7 +66,7 @@ impl FirstLast {
     #[inline(always)]
     fn noted(&self, frames: &FrameBatch, number: u64) -> Option<i64> {
         match self.by_time {
-            false => frames.watermark_at(number),
+            false => frames.noted_time(number),
             true => frames.seq().binary_search(&number).ok().map(|i| frames.ts()[i]),
         }
     }
@@ -69,7 +80,7 @@ impl FirstLast {
         value: impl Fn(&mut Pool, usize) -> [u64; N],
     ) {
         input.each(|group, i| {
-            let order = input.seq[i] + 1;
+            let order = (input.seq[i] << self.shift | self.tag) + 1;
             if self.beats(cells.of::<1>(group)[0], order) {
                 let value = value(&mut self.pool, i);
                 let noted = input.frames.and_then(|frames| self.noted(frames, input.seq[i]));
@@ -105,9 +116,9 @@ impl FirstLast {
         }
     }
 
-    /// Takes the row of another state in, whose text stands in `texts`. Two runs may have a packet
-    /// of the same number at the same time: then the smaller value counts, so that it does not
-    /// matter which state is merged into which.
+    /// Takes the row of another state in, whose text stands in `texts`. Two lives of a probe may
+    /// have a packet of the same number at the same time: then the smaller value counts, so that it
+    /// does not matter which state is merged into which.
     fn offer(&mut self, cells: &mut Cells<'_>, group: u32, new: [u64; 4], texts: Option<&Pool>) {
         let Cells { rows, stride, at } = &*cells;
         let held = self.held(CellsRef { rows, stride: *stride, at: *at }, group);

@@ -1,7 +1,7 @@
 //! Any bytes as the partial result of an aggregate.
 
 use super::{Aggregate, Cells, CellsRef, Finish, build};
-use crate::functions::{BuildContext, Functions};
+use crate::functions::{BuildContext, Functions, Peers};
 use crate::rows::{Arena, cell};
 use crate::table::HashKey;
 use std::sync::LazyLock;
@@ -65,7 +65,7 @@ impl Group {
         let arg = Some(argument(arg));
         let plan = Agg { name: String::new(), func, arg, cond: None, ty: ty.clone() };
         let functions = &Functions::default();
-        let with = BuildContext { functions, hash_key: HashKey::new(7, 9), by_time: false };
+        let with = BuildContext { functions, hash_key: HashKey::new(7, 9), peers: Peers::None };
         let agg = build(&[plan], with, true);
         let mut cells = vec![0; agg.cells()];
         agg.fresh(&mut cells);

@@ -2,7 +2,7 @@
 
 use super::fuzz::argument;
 use super::{Aggregate, Cells, CellsRef, Finish, Input, build};
-use crate::functions::{BuildContext, Functions, UserState};
+use crate::functions::{BuildContext, Functions, Peers, UserState};
 use crate::ops::testing::field;
 use crate::rows::{Arena, cell, set_cell};
 use crate::table::HashKey;
@@ -75,7 +75,7 @@ impl Group {
     fn new(func: AggFunc, arg: &Expr) -> Group {
         let plan = plan(func, arg);
         let functions = &functions();
-        let with = BuildContext { functions, hash_key: HashKey::random(), by_time: false };
+        let with = BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None };
         let agg = build(std::slice::from_ref(&plan), with, true);
         let words = agg.cells();
         let mut cells = vec![0; words * GROUPS];

@@ -1,14 +1,15 @@
-//! Messages of version 1, as docs/partials.md has them.
+//! Messages of version 2, as docs/partials.md has them.
 
 use super::bytes::Front;
+use crate::limits::CORROBORATE;
 use crate::losses::LossNews;
 use crate::ops::groups::written::{GroupBytes, GroupFault, WrittenGroups};
 use std::fmt;
 use std::ops::Range;
 use weir_packet::source::Gap;
 
-/// How each message begins: Weir's partial results, version 1.
-pub const MAGIC: [u8; 4] = *b"WPR1";
+/// How each message begins: Weir's partial results, version 2.
+pub const MAGIC: [u8; 4] = *b"WPR2";
 
 /// What a message is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,9 @@ pub enum Body<'a> {
     Counts(Vec<(&'a str, u64)>),
     /// Windows that end by this watermark are complete from this producer.
     Closed(i64),
+    /// How far the clock of the producer has come at its end, and up to three times that it did not
+    /// believe yet.
+    Clock(i64, Vec<i64>),
     /// The producer has ended.
     End(EndOf),
 }
@@ -85,7 +89,7 @@ pub enum EndOf {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UnreadableMessage {
-    /// It does not begin as messages of version 1 do.
+    /// It does not begin as messages of version 2 do.
     Version([u8; 4]),
     /// It breaks off here.
     Cut(&'static str),
@@ -110,12 +114,12 @@ impl fmt::Display for UnreadableMessage {
         match self {
             UnreadableMessage::Version(found) if found.starts_with(b"WPR") => write!(
                 f,
-                "the message has version `{}` of the format, and this Weir reads `WPR1`",
+                "the message has version `{}` of the format, and this Weir reads `WPR2`",
                 found.escape_ascii()
             ),
             UnreadableMessage::Version(found) => write!(
                 f,
-                "this is no message of partial results: it begins with `{}`, not `WPR1`",
+                "this is no message of partial results: it begins with `{}`, not `WPR2`",
                 found.escape_ascii()
             ),
             UnreadableMessage::Cut(place) => write!(f, "the message breaks off in {place}"),
@@ -155,6 +159,10 @@ const LOSSES: u8 = 2;
 const COUNTS: u8 = 3;
 const CLOSED: u8 = 4;
 const END: u8 = 5;
+const CLOCK: u8 = 6;
+
+/// The most times that a clock does not believe yet.
+const AHEAD_MAX: u8 = CORROBORATE as u8 - 1;
 
 impl<'a> Message<'a> {
     /// Which message it is.
@@ -182,6 +190,7 @@ impl<'a> Message<'a> {
             WINDOW => window(&mut front)?,
             LOSSES => Body::Losses(ReportedLosses(losses(&mut front)?)),
             COUNTS => Body::Counts(counts(&mut front)?),
+            CLOCK => clock(&mut front)?,
             CLOSED => Body::Closed(front.i64().ok_or(UnreadableMessage::Cut("its watermark"))?),
             END => Body::End(match front.u8().ok_or(UnreadableMessage::Cut("its reason"))? {
                 1 => EndOf::Input,
@@ -233,6 +242,17 @@ fn losses(front: &mut Front<'_>) -> Result<LossNews, UnreadableMessage> {
         news.panes.push((front.i64().ok_or_else(cut)?, front.u64().ok_or_else(cut)?));
     }
     Ok(news)
+}
+
+fn clock<'a>(front: &mut Front<'a>) -> Result<Body<'a>, UnreadableMessage> {
+    let cut = || UnreadableMessage::Cut("its times");
+    let reached = front.i64().ok_or_else(cut)?;
+    let times = front.u8().ok_or_else(cut)?;
+    if times > AHEAD_MAX {
+        return Err(UnreadableMessage::Wrong("the number of times", times.into()));
+    }
+    let ahead = (0..times).map(|_| front.i64().ok_or_else(cut)).collect::<Result<_, _>>()?;
+    Ok(Body::Clock(reached, ahead))
 }
 
 fn counts<'a>(front: &mut Front<'a>) -> Result<Vec<(&'a str, u64)>, UnreadableMessage> {
@@ -304,6 +324,15 @@ pub(super) fn write_counts(counts: &[(&str, u64)], out: &mut Vec<u8>) {
 pub(super) fn write_closed(watermark: i64, out: &mut Vec<u8>) {
     out.push(CLOSED);
     out.extend_from_slice(&watermark.to_le_bytes());
+}
+
+/// Appends the body of how far a clock has come.
+pub(super) fn write_clock(reached: i64, ahead: &[i64], out: &mut Vec<u8>) {
+    let ahead = &ahead[..ahead.len().min(AHEAD_MAX.into())];
+    out.push(CLOCK);
+    out.extend_from_slice(&reached.to_le_bytes());
+    out.push(ahead.len() as u8);
+    ahead.iter().for_each(|time| out.extend_from_slice(&time.to_le_bytes()));
 }
 
 /// Appends the body of an end.

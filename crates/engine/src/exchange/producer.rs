@@ -1,7 +1,7 @@
 //! A producer: the worker level of a plan over the packets of one machine.
 
 use super::codec;
-use super::message::{EndOf, write_closed, write_counts, write_end, write_losses};
+use super::message::{EndOf, write_clock, write_closed, write_counts, write_end, write_losses};
 use super::refused::{Crossing, Refused};
 use super::spread::SpreadPlan;
 use super::subset::{Subset, SubsetBatch};
@@ -9,7 +9,7 @@ use super::writer::{MessageWriter, ProducerId, Send};
 use crate::clock::Clock;
 use crate::counters::Ledger;
 use crate::feed::{Feed, Step, Times};
-use crate::functions::Functions;
+use crate::functions::{Functions, Peers};
 use crate::level::worker::WorkerLevel;
 use crate::level::{Channel, Closed};
 use crate::losses::LossNotes;
@@ -60,13 +60,16 @@ impl Producer {
         options: &Options,
         id: ProducerId,
     ) -> Result<Producer, Refused> {
-        let (spread, level) = SpreadPlan::new(plan, functions, options, |program, placed| {
-            let over_packets = |p: &usize| program.pipelines[*p].input == Input::Packets;
-            let pipelines: Vec<usize> = (0..program.pipelines.len()).filter(over_packets).collect();
-            let mut level = WorkerLevel::new(placed, &pipelines);
-            level.expect_groups(options.groups_hint);
-            level
-        })?;
+        let peers = Peers::Probes { tag: id.probe as u16 };
+        let (spread, level) =
+            SpreadPlan::new(plan, functions, options, peers, |program, placed| {
+                let over_packets = |p: &usize| program.pipelines[*p].input == Input::Packets;
+                let pipelines: Vec<usize> =
+                    (0..program.pipelines.len()).filter(over_packets).collect();
+                let mut level = WorkerLevel::new(placed, &pipelines);
+                level.expect_groups(options.groups_hint);
+                level
+            })?;
         let SpreadPlan { program, crossings, targets } = spread;
         let ordered =
             |c: &Crossing| c.summarize.aggs.iter().any(|agg| agg.func.order() == RowOrder::Numbers);
@@ -157,7 +160,7 @@ impl Producer {
             }
             feed.times(&frames, &mut times);
             if *is_ordered {
-                own.observe(&mut clock, &frames);
+                own.observe(&mut clock, &frames, subset.choose.is_some());
             }
             let gap = frames.gap().filter(|_| subset.is_first);
             own.choose(&mut frames, &times, subset);
@@ -185,6 +188,10 @@ impl Producer {
         }
         outbox.send_closed(level, send)?;
         outbox.send_counts(level, feed, subset, send)?;
+        let (reached, ahead) = feed.clock().stands_at();
+        if subset.is_first {
+            outbox.writer.send(None, send, |out| write_clock(reached, ahead, out))?;
+        }
         let end = if feed.has_failed() { EndOf::Source } else { EndOf::Input };
         outbox.writer.send(None, send, |out| write_end(end, out))
     }

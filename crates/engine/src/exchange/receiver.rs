@@ -8,11 +8,11 @@ use super::refused::{Refused, crossings};
 use super::spread::SpreadPlan;
 use super::streams::{Consequence, Standing, Streams};
 use crate::counters::Ledger;
-use crate::functions::Functions;
+use crate::functions::{Functions, Peers};
 use crate::level::Closed;
 use crate::level::machine::egress::EgressWriter;
 use crate::level::machine::{MachineLevel, MachinePipes};
-use crate::limits::EXCHANGE_WINDOWS_MAX;
+use crate::limits::{EXCHANGE_TICKS_MAX, EXCHANGE_WINDOWS_MAX};
 use crate::losses::{LossNews, LossRecord};
 use crate::ops::groups::{Groups, Spec};
 use crate::options::Options;
@@ -20,6 +20,7 @@ use crate::outcome::{Outcome, RunError};
 use crate::rows::{Output, Sink};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use weir_packet::source::Gap;
 use weir_plan::physical::{Physical, PipelineId};
 
 /// Takes the messages of producers and puts rows out.
@@ -80,29 +81,79 @@ impl HeldNode {
         applied > i64::MIN && self.spec.is_closed(start, applied)
     }
 
+    /// Takes in that nobody saw some spans, in the watermarks that a probe closed at: windows of
+    /// this node close so much later.
+    fn lose_unseen(&self, machine: usize, LossNews { gaps, panes }: &LossNews) {
+        let earlier = |time: i64| self.spec.closing(time);
+        let gaps =
+            gaps.iter().map(|(at, gap)| (earlier(*at), Gap { since: earlier(gap.since), ..*gap }));
+        self.record.add_report(machine, &LossNews { gaps: gaps.collect(), panes: panes.clone() });
+    }
+
     /// Whether there is no room for a window that starts here. There is more for windows before
     /// others that are held, since all wait for the probes that send them.
     fn is_full(&self, start: i64) -> bool {
+        if self.spec.session().is_some() {
+            return self.windows.len() >= EXCHANGE_TICKS_MAX;
+        }
         let is_last = self.windows.last_key_value().is_none_or(|(last, _)| start > *last);
         let most = if is_last { EXCHANGE_WINDOWS_MAX } else { 2 * EXCHANGE_WINDOWS_MAX };
         self.windows.len() >= most && !self.windows.contains_key(&start)
     }
 
-    fn hold(&mut self, from: MessageId, start: i64, groups: Groups) {
-        let sessions = self.spec.session().is_some();
-        match self.windows.get_mut(&start) {
-            Some(HeldWindow::Merged(held)) => _ = held.absorb(groups),
-            Some(HeldWindow::Sessions(all)) => _ = all.insert(from, groups),
-            None if sessions => {
-                let all = BTreeMap::from([(from, groups)]);
-                self.windows.insert(start, HeldWindow::Sessions(all));
+    /// Holds groups until their window closes at a watermark after this one. Returns how many are
+    /// left out, since it has closed.
+    fn hold(&mut self, from: MessageId, start: i64, groups: Groups, applied: i64) -> u64 {
+        let Some(session) = self.spec.session() else {
+            if self.is_out(start, applied) {
+                return groups.len() as u64;
             }
-            None => _ = self.windows.insert(start, HeldWindow::Merged(groups)),
+            match self.windows.get_mut(&start) {
+                Some(HeldWindow::Merged(held)) => _ = held.absorb(groups),
+                _ => _ = self.windows.insert(start, HeldWindow::Merged(groups)),
+            }
+            return 0;
+        };
+        let mut late = 0;
+        for (due, groups) in groups.by_due(session, start) {
+            if self.is_out(due, applied) {
+                late += groups.len() as u64;
+                continue;
+            }
+            let new = || HeldWindow::Sessions(BTreeMap::new());
+            if let HeldWindow::Sessions(all) = self.windows.entry(due).or_insert_with(new) {
+                all.insert(from, groups);
+            }
         }
+        late
+    }
+
+    /// Takes out the sessions that come out at a watermark, or all there are. Those that their
+    /// probe had open when it ended are idle, unless the input of all ends here.
+    fn close_sessions(&mut self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
+        let mut all: Option<Groups> = None;
+        while let Some(first) = self.windows.first_entry() {
+            if watermark.is_some_and(|w| !self.spec.is_closed(*first.key(), w)) {
+                break;
+            }
+            let Some(mut groups) = first.remove().into_groups() else { continue };
+            if watermark.is_some() {
+                groups.end_idle();
+            }
+            match &mut all {
+                Some(all) => all.merge(&groups),
+                None => all = Some(groups),
+            }
+        }
+        let start = watermark.unwrap_or(i64::MAX);
+        closed.extend(all.map(|groups| Closed { pipeline: self.pipeline, start, groups }));
     }
 
     /// Takes out what closes at a watermark, or all there is, by time.
     fn close(&mut self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
+        if self.spec.session().is_some() {
+            return self.close_sessions(watermark, closed);
+        }
         while let Some(first) = self.windows.first_entry() {
             let start = *first.key();
             if watermark.is_some_and(|w| !self.spec.is_closed(start, w)) {
@@ -116,9 +167,9 @@ impl HeldNode {
 
 /// Takes what machines report of losses into the records of their nodes.
 fn reports_to(nodes: &[HeldNode]) -> impl FnMut(Option<usize>, usize, &LossNews) {
-    move |node, machine, news| {
-        let of = node.map_or(nodes, |node| &nodes[node..=node]);
-        of.iter().for_each(|node| node.record.add_report(machine, news));
+    move |node, machine, news| match node {
+        Some(node) => nodes[node].record.add_report(machine, news),
+        None => nodes.iter().for_each(|node| node.lose_unseen(machine, news)),
     }
 }
 
@@ -136,7 +187,7 @@ impl Receiver {
         probes: &[u128],
     ) -> Result<Receiver, Refused> {
         let (spread, mut machine) =
-            SpreadPlan::new(plan, functions, options, |program, placed| {
+            SpreadPlan::new(plan, functions, options, Peers::None, |program, placed| {
                 MachineLevel::new(MachinePipes::new(placed), EgressWriter::new(program, None))
             })?;
         let SpreadPlan { program, crossings, targets } = spread;
@@ -147,7 +198,7 @@ impl Receiver {
             let spec = Arc::clone(spec);
             nodes.push(HeldNode { pipeline, spec, record, windows: BTreeMap::new() });
         }
-        let mut streams = Streams::new();
+        let mut streams = Streams::new(options.lateness_ns, options.jump_ns);
         probes.iter().for_each(|probe| streams.expect(*probe));
         Ok(Receiver {
             outputs: Output::of(&program),
@@ -192,13 +243,14 @@ impl Receiver {
                     return Err(UnreadableMessage::Start(start));
                 }
                 let groups = Groups::read(&node.spec, &groups.0)?;
-                if node.is_out(start, self.streams.applied()) {
-                    receipt = Receipt::Late(groups.len() as u64);
-                    self.late = self.late.saturating_add(groups.len() as u64);
-                } else if node.is_full(start) {
+                let applied = self.streams.applied();
+                if node.is_full(start) && !node.is_out(start, applied) {
                     return Err(UnreadableMessage::Full("too many windows are open"));
-                } else {
-                    node.hold(from, start, groups);
+                }
+                let late = node.hold(from, start, groups, applied);
+                if late > 0 {
+                    receipt = Receipt::Late(late);
+                    self.late = self.late.saturating_add(late);
                 }
             }
             (Body::Losses(told), Some(n)) => what = Consequence::Losses(n, told.0),
@@ -209,10 +261,11 @@ impl Receiver {
                 codec::add(&counts, &mut self.counted);
             }
             (Body::Closed(watermark), None) => what = Consequence::Closed(watermark),
+            (Body::Clock(reached, ahead), None) => what = Consequence::Clock(reached, ahead),
             (Body::End(why), None) => what = Consequence::End(why),
             _ => return Err(UnreadableMessage::Target(message.target)),
         }
-        self.streams.add(from, what, reports_to(&self.nodes));
+        self.streams.add(from, what, &mut reports_to(&self.nodes));
         self.close(sink);
         Ok(receipt)
     }
@@ -220,7 +273,7 @@ impl Receiver {
     /// Says that a probe sends nothing for now: no window waits for it until it sends again. What
     /// it sends then of windows that are out is late.
     pub fn set_idle(&mut self, probe: u128, sink: &mut dyn Sink) {
-        self.streams.set_idle(probe);
+        self.streams.set_idle(probe, &mut reports_to(&self.nodes));
         self.close(sink);
     }
 
@@ -241,7 +294,7 @@ impl Receiver {
     /// is known where messages come in order. Windows are no longer held back for them. Returns how
     /// many they are.
     pub fn skip_missing(&mut self, probe: u128, epoch: u64, sink: &mut dyn Sink) -> u64 {
-        let missing = self.streams.skip_missing(probe, epoch, reports_to(&self.nodes));
+        let missing = self.streams.skip_missing(probe, epoch, &mut reports_to(&self.nodes));
         if missing > 0 {
             self.close(sink);
         }
@@ -297,7 +350,7 @@ impl Receiver {
 
     /// Emits all there is, also of windows that not all probes have sent, and finishes the sink.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Outcome {
-        self.streams.skip_all_missing(reports_to(&self.nodes));
+        self.streams.finish(&mut reports_to(&self.nodes));
         let mut closed = Vec::new();
         self.nodes.iter_mut().for_each(|node| node.close(None, &mut closed));
         self.machine.finish(&mut closed, sink);

@@ -3,7 +3,7 @@
 use super::print::Targets;
 use super::refused::{Crossing, Refused, crossings};
 use crate::compile::{FittedProgram, Placed};
-use crate::functions::{BuildContext, Functions};
+use crate::functions::{BuildContext, Functions, Peers};
 use crate::options::Options;
 use weir_plan::Program;
 use weir_plan::physical::Physical;
@@ -28,6 +28,7 @@ impl SpreadPlan {
         plan: &Physical,
         functions: &Functions,
         options: &Options,
+        peers: Peers,
         build: impl FnOnce(&Program, Placed<'_>) -> T,
     ) -> Result<(SpreadPlan, T), Refused> {
         let (crossings, _) = crossings(plan)?;
@@ -37,7 +38,7 @@ impl SpreadPlan {
         if Physical::placed(&program, &placement) != *plan {
             return Err(Refused::OtherCut);
         }
-        let with = BuildContext { functions, hash_key: options.hash_key, by_time: false };
+        let with = BuildContext { functions, hash_key: options.hash_key, peers };
         let kernel = options.kernel.clone();
         let fitted = FittedProgram::new(&program, &placement, 1, options, kernel, with);
         let level = build(&program, fitted.placed());

@@ -1,6 +1,7 @@
 //! What has come of the messages of each producer: which numbers, and how far its time is.
 
 use super::message::{EndOf, MessageId};
+use crate::clock::Clock;
 use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
 use crate::losses::LossNews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +15,15 @@ const LIVES: usize = 16;
 /// into a sum.
 const UNSEEN_FRAMES: u64 = 1 << 48;
 
+/// Takes what is lost: of this node, or of all; by this machine.
+pub(super) type Lost<'a> = &'a mut dyn FnMut(Option<usize>, usize, &LossNews);
+
 /// All producers.
 #[derive(Default)]
 pub(super) struct Streams {
+    /// How times of packets move the watermark.
+    lateness_ns: i64,
+    jump_ns: i64,
     probes: BTreeMap<u128, ProbeLives>,
     /// Watermarks of producers that no window was closed at yet.
     closings: BTreeSet<i64>,
@@ -35,6 +42,16 @@ struct ProbeLives {
     resumes: bool,
     /// Its number among all probes, from 1; 0 before it has one.
     machine: usize,
+    /// Since when nobody knows what it saw, if that is so.
+    unseen: Option<UnseenSpan>,
+}
+
+/// A span of which nobody knows what a probe saw: messages are missing, or a life broke off.
+#[derive(Clone, Copy)]
+struct UnseenSpan {
+    since: i64,
+    /// Whether it was reported, without an end.
+    is_told: bool,
 }
 
 /// The messages of one life.
@@ -45,6 +62,8 @@ struct LifeMessages {
     ahead: BTreeMap<u64, Consequence>,
     closed: i64,
     ended: Option<EndOf>,
+    /// The time that its clock had come to at its end, and times that it did not believe yet.
+    last: Option<(i64, Vec<i64>)>,
 }
 
 /// What a message does once all before it have come.
@@ -53,6 +72,7 @@ pub(super) enum Consequence {
     /// Something was lost that this node is to know of.
     Losses(usize, LossNews),
     Closed(i64),
+    Clock(i64, Vec<i64>),
     End(EndOf),
 }
 
@@ -87,9 +107,36 @@ impl Streams {
         self.probes.entry(probe).or_default().resumes = resumes;
     }
 
-    /// Does not wait for a probe until it sends again.
-    pub(super) fn set_idle(&mut self, probe: u128) {
+    /// Does not wait for a probe until it sends again. If its life has not ended, nobody knows what
+    /// it sees until then.
+    pub(super) fn set_idle(&mut self, probe: u128, lost: Lost<'_>) {
         self.probes.entry(probe).or_default().idle = true;
+        self.tell_unseen(probe, lost);
+    }
+
+    /// Reports what nobody knows of a probe from some time on, unless it is known or was reported.
+    fn tell_unseen(&mut self, probe: u128, lost: Lost<'_>) {
+        let machine = self.machine(probe);
+        let Some(found) = self.probes.get_mut(&probe) else { return };
+        let Some(last) = found.lives.last_entry() else { return };
+        let (epoch, ended) = (*last.key(), last.get().ended);
+        if ended != Some(EndOf::Input) && !found.resumes {
+            found.begin_unseen(epoch);
+        }
+        if let Some(span) = found.unseen.as_mut().filter(|span| !span.is_told) {
+            span.is_told = true;
+            lost(None, machine, &unseen(span.since, Gap::OPEN, UNSEEN_FRAMES));
+        }
+    }
+
+    /// The number of a probe among all, from 0.
+    fn machine(&mut self, probe: u128) -> usize {
+        let found = self.probes.entry(probe).or_default();
+        if found.machine == 0 {
+            self.machines += 1;
+            found.machine = self.machines;
+        }
+        found.machine - 1
     }
 
     /// What becomes of a message.
@@ -115,21 +162,12 @@ impl Streams {
         }
     }
 
-    /// Adds a new message. `lost` takes what is reported of losses: node, if it is not for all,
-    /// machine, news.
-    pub(super) fn add(
-        &mut self,
-        id: MessageId,
-        what: Consequence,
-        lost: impl FnMut(Option<usize>, usize, &LossNews),
-    ) {
+    /// Adds a new message.
+    pub(super) fn add(&mut self, id: MessageId, what: Consequence, lost: Lost<'_>) {
         let MessageId { probe, epoch, number } = id;
+        self.machine(probe);
         let found = self.probes.entry(probe).or_default();
         found.idle = false;
-        if found.machine == 0 {
-            self.machines += 1;
-            found.machine = self.machines;
-        }
         let life = found.lives.entry(epoch).or_insert_with(LifeMessages::new);
         life.ahead.insert(number, what);
         self.advance(probe, epoch, lost);
@@ -140,66 +178,74 @@ impl Streams {
 
     /// Goes on without the messages of a life that are missing before others: they will not come.
     /// Returns how many they are.
-    pub(super) fn skip_missing(
-        &mut self,
-        probe: u128,
-        epoch: u64,
-        mut lost: impl FnMut(Option<usize>, usize, &LossNews),
-    ) -> u64 {
+    pub(super) fn skip_missing(&mut self, probe: u128, epoch: u64, lost: Lost<'_>) -> u64 {
         let mut missing = 0u64;
-        while let Some(life) = self.life(probe, epoch)
+        while let Some(found) = self.probes.get_mut(&probe)
+            && let Some(life) = found.lives.get_mut(&epoch)
             && let Some((&first, _)) = life.ahead.first_key_value()
         {
-            missing = missing.saturating_add(first.saturating_sub(life.next));
+            let skipped = first.saturating_sub(life.next);
+            missing = missing.saturating_add(skipped);
             // The last number there is has no next one, and is taken once.
             life.next = first;
-            self.advance(probe, epoch, &mut lost);
+            if skipped > 0 {
+                found.begin_unseen(epoch);
+            }
+            self.advance(probe, epoch, lost);
         }
         missing
     }
 
-    /// The same of all lives of all probes.
-    pub(super) fn skip_all_missing(
-        &mut self,
-        mut lost: impl FnMut(Option<usize>, usize, &LossNews),
-    ) {
+    /// Goes on without all messages that are missing, and reports of which probes nobody knows what
+    /// they see from some time on. Returns how many are missing.
+    pub(super) fn finish(&mut self, lost: Lost<'_>) -> u64 {
+        let mut missing = 0u64;
         let lives = |(probe, found): (&u128, &ProbeLives)| {
             let probe = *probe;
             found.lives.keys().map(move |epoch| (probe, *epoch)).collect::<Vec<_>>()
         };
         let all: Vec<(u128, u64)> = self.probes.iter().flat_map(lives).collect();
         for (probe, epoch) in all {
-            self.skip_missing(probe, epoch, &mut lost);
+            missing = missing.saturating_add(self.skip_missing(probe, epoch, lost));
         }
-    }
-
-    fn life(&mut self, probe: u128, epoch: u64) -> Option<&mut LifeMessages> {
-        self.probes.get_mut(&probe)?.lives.get_mut(&epoch)
+        let probes: Vec<u128> = self.probes.keys().copied().collect();
+        probes.into_iter().for_each(|probe| self.tell_unseen(probe, lost));
+        missing
     }
 
     /// Does what the messages of a life say for which no earlier one is waited.
-    fn advance(
-        &mut self,
-        probe: u128,
-        epoch: u64,
-        mut lost: impl FnMut(Option<usize>, usize, &LossNews),
-    ) {
-        let Streams { probes, closings, applied, .. } = self;
+    fn advance(&mut self, probe: u128, epoch: u64, lost: Lost<'_>) {
+        let Streams { probes, closings, applied, lateness_ns, .. } = self;
         let Some(found) = probes.get_mut(&probe) else { return };
-        let unseen_since = found.unseen_before(epoch);
-        let Some(life) = found.lives.get_mut(&epoch) else { return };
+        found.begin_life_unseen(epoch);
+        let ProbeLives { lives, unseen: span, machine, .. } = found;
+        let (mut ends, is_last) = (false, lives.last_key_value().is_some_and(|(e, _)| *e == epoch));
+        let Some(life) = lives.get_mut(&epoch) else { return };
         while let Some(what) = life.ahead.remove(&life.next) {
             life.next = life.next.saturating_add(1);
             match what {
                 Consequence::Nothing => {}
-                Consequence::Losses(node, news) => lost(Some(node), found.machine - 1, &news),
-                Consequence::End(why) => life.ended = Some(why),
+                Consequence::Losses(node, news) => lost(Some(node), *machine - 1, &news),
+                Consequence::Clock(reached, ahead) => life.last = Some((reached, ahead)),
+                Consequence::End(why) => {
+                    life.ended = Some(why);
+                    ends = is_last;
+                }
                 Consequence::Closed(w) => {
-                    let is_first = life.closed == i64::MIN;
-                    if let Some(since) = unseen_since.filter(|since| is_first && *since < w) {
-                        let gap = Gap { frames: UNSEEN_FRAMES, since, until: w - 1 };
-                        let news = LossNews { gaps: vec![(since, gap)], ..LossNews::default() };
-                        lost(None, found.machine - 1, &news);
+                    let until = match life.closed {
+                        // Of a life, as far as its first packets.
+                        i64::MIN => w.saturating_add(*lateness_ns).saturating_sub(1),
+                        _ => w.saturating_sub(1),
+                    };
+                    match span.take() {
+                        // One that has no end yet gets it.
+                        Some(UnseenSpan { since, is_told: true }) => {
+                            lost(None, *machine - 1, &unseen(since, until, 0));
+                        }
+                        Some(UnseenSpan { since, .. }) if since <= until => {
+                            lost(None, *machine - 1, &unseen(since, until, UNSEEN_FRAMES));
+                        }
+                        _ => {}
                     }
                     life.closed = life.closed.max(w);
                     if w > *applied {
@@ -212,6 +258,9 @@ impl Streams {
                 }
             }
         }
+        if ends {
+            self.tell_unseen(probe, lost);
+        }
     }
 
     /// How far a probe is: all windows that end at or before this watermark have come from it.
@@ -221,6 +270,9 @@ impl Streams {
 
     /// The next watermark at which windows close: every probe that is waited for has come to it.
     pub(super) fn next_closing(&mut self) -> Option<i64> {
+        if self.closings.is_empty() && !self.probes.values().any(ProbeLives::is_waited_for) {
+            self.follow_ends();
+        }
         let next = *self.closings.first()?;
         let waited = self.probes.values().filter(|probe| probe.is_waited_for());
         let least = waited.map(ProbeLives::closed).min();
@@ -230,6 +282,19 @@ impl Streams {
         self.closings.pop_first();
         self.applied = next;
         Some(next)
+    }
+
+    /// Moves the watermark by the last packets of probes that have ended, as a clock does that sees
+    /// those of all: the clocks of probes did not believe some, which were far from their others.
+    fn follow_ends(&mut self) {
+        let lives = self.probes.values_mut().flat_map(|probe| probe.lives.values_mut());
+        let ends: Vec<(i64, Vec<i64>)> = lives.filter_map(|life| life.last.take()).collect();
+        let Some(reached) = ends.iter().map(|(reached, _)| *reached).max() else { return };
+        let mut times: Vec<i64> = ends.into_iter().flat_map(|(_, ahead)| ahead).collect();
+        times.sort_unstable();
+        let mut clock = Clock::resumed(self.lateness_ns, self.jump_ns, reached);
+        let all = times.into_iter().map(|ts| clock.observe(ts));
+        self.closings.extend(all.filter(|watermark| *watermark > self.applied));
     }
 
     /// The last watermark that was handed out.
@@ -243,15 +308,16 @@ impl Streams {
     }
 
     /// Nobody yet.
-    pub(super) fn new() -> Streams {
-        Streams { applied: i64::MIN, ..Streams::default() }
+    pub(super) fn new(lateness_ns: i64, jump_ns: i64) -> Streams {
+        Streams { lateness_ns, jump_ns, applied: i64::MIN, ..Streams::default() }
     }
 }
 
 impl LifeMessages {
     /// Nothing has come yet.
     fn new() -> LifeMessages {
-        LifeMessages { next: 0, ahead: BTreeMap::new(), closed: i64::MIN, ended: None }
+        let (ahead, closed) = (BTreeMap::new(), i64::MIN);
+        LifeMessages { next: 0, ahead, closed, ended: None, last: None }
     }
 }
 
@@ -260,11 +326,22 @@ impl ProbeLives {
         self.lives.last_key_value().is_some_and(|(_, life)| life.ended.is_some())
     }
 
-    /// Where the life before this one broke off, the time from which on nobody has seen anything.
-    fn unseen_before(&self, epoch: u64) -> Option<i64> {
-        let (_, before) = self.lives.range(..epoch).next_back()?;
-        let broke_off = before.ended != Some(EndOf::Input) && !self.resumes;
-        broke_off.then_some(before.closed)
+    /// Nobody knows what it saw, from the last time on by which all had come up to this life.
+    fn begin_unseen(&mut self, epoch: u64) {
+        let mut before = self.lives.range(..=epoch).rev().map(|(_, life)| life.closed);
+        let since = before.find(|closed| *closed > i64::MIN).unwrap_or(i64::MIN);
+        self.unseen.get_or_insert(UnseenSpan { since, is_told: false });
+    }
+
+    /// The same where the life before this one broke off, and this one has not closed anything.
+    fn begin_life_unseen(&mut self, epoch: u64) {
+        let begins = self.lives.get(&epoch).is_some_and(|life| life.closed == i64::MIN);
+        let before = self.lives.range(..epoch).next_back().filter(|_| begins && !self.resumes);
+        if let Some((&before, life)) = before
+            && life.ended != Some(EndOf::Input)
+        {
+            self.begin_unseen(before);
+        }
     }
 
     fn is_waited_for(&self) -> bool {
@@ -276,11 +353,20 @@ impl ProbeLives {
     }
 }
 
+/// What is reported of a span that nobody saw.
+fn unseen(since: i64, until: i64, frames: u64) -> LossNews {
+    LossNews { gaps: vec![(since, Gap { frames, since, until })], ..LossNews::default() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NONE: [i64; 0] = [];
+
+    fn streams() -> Streams {
+        Streams::new(0, 60)
+    }
 
     fn id((probe, epoch, number): (u128, u64, u64)) -> MessageId {
         MessageId { probe, epoch, number }
@@ -288,7 +374,7 @@ mod tests {
 
     fn take(streams: &mut Streams, of: (u128, u64, u64), what: Consequence) {
         assert_eq!(streams.standing(id(of)), Standing::New, "{of:?}");
-        streams.add(id(of), what, |_, _, _| {});
+        streams.add(id(of), what, &mut |_, _, _| {});
         assert_eq!(streams.standing(id(of)), Standing::Seen, "{of:?}");
     }
 
@@ -298,7 +384,7 @@ mod tests {
 
     #[test]
     fn windows_close_when_the_slowest_probe_says_so() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         (1..=2).for_each(|probe| streams.expect(probe));
         take(&mut streams, (1, 0, 0), Consequence::Closed(10));
         take(&mut streams, (1, 0, 1), Consequence::Closed(20));
@@ -312,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_watermark_waits_for_the_messages_before_it() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         streams.expect(1);
         take(&mut streams, (1, 0, 2), Consequence::Closed(10));
         take(&mut streams, (1, 0, 1), Consequence::Nothing);
@@ -323,10 +409,10 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_an_idle_probe_until_it_sends() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         (1..=2).for_each(|probe| streams.expect(probe));
         take(&mut streams, (1, 0, 0), Consequence::Closed(10));
-        streams.set_idle(2);
+        streams.set_idle(2, &mut |_, _, _| {});
         assert_eq!(closings(&mut streams), [10]);
         take(&mut streams, (2, 0, 0), Consequence::Closed(5));
         take(&mut streams, (1, 0, 1), Consequence::Closed(20));
@@ -337,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_probe_that_starts_again_counts_from_0() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         take(&mut streams, (1, 7, 0), Consequence::Closed(10));
         take(&mut streams, (1, 7, 1), Consequence::Closed(30));
         take(&mut streams, (1, 8, 0), Consequence::Closed(20));
@@ -349,7 +435,7 @@ mod tests {
     #[test]
     fn nobody_knows_what_passed_after_a_life_broke_off() {
         let unseen = |before: &[Consequence], resumes: bool, closed: i64| {
-            let mut streams = Streams::new();
+            let mut streams = streams();
             for (number, what) in (0..).zip(before) {
                 let what = match what {
                     Consequence::Closed(w) => Consequence::Closed(*w),
@@ -367,7 +453,7 @@ mod tests {
                 (1, Consequence::Closed(closed)),
                 (2, Consequence::Closed(closed + 10)),
             ] {
-                streams.add(id((1, 8, number)), what, |node, machine, news| {
+                streams.add(id((1, 8, number)), what, &mut |node, machine, news| {
                     assert_eq!((node, machine, news.panes.len()), (None, 0, 0));
                     told.extend(news.gaps.iter().map(|(at, gap)| (*at, gap.since, gap.until)));
                 });
@@ -386,8 +472,54 @@ mod tests {
     }
 
     #[test]
+    fn nobody_knows_what_missing_messages_held() {
+        let mut streams = streams();
+        let mut told = Vec::new();
+        let mut lost = |_: Option<usize>, _: usize, news: &LossNews| {
+            told.extend(news.gaps.iter().map(|(_, gap)| (gap.since, gap.until, gap.frames)));
+        };
+        streams.expect(1);
+        streams.add(id((1, 7, 0)), Consequence::Closed(10), &mut lost);
+        streams.add(id((1, 7, 2)), Consequence::Nothing, &mut lost);
+        assert_eq!(streams.skip_missing(1, 7, &mut lost), 1);
+        streams.add(id((1, 7, 3)), Consequence::Closed(20), &mut lost);
+        // Nothing waits for it, and it goes on.
+        streams.set_idle(1, &mut lost);
+        streams.set_idle(1, &mut lost);
+        streams.add(id((1, 7, 4)), Consequence::Closed(40), &mut lost);
+        // The message before its end is missing.
+        streams.add(id((1, 7, 6)), Consequence::End(EndOf::Input), &mut lost);
+        assert_eq!(streams.skip_missing(1, 7, &mut lost), 1);
+        streams.set_idle(1, &mut lost);
+        assert_eq!(streams.finish(&mut lost), 0);
+        let all = UNSEEN_FRAMES;
+        assert_eq!(told, [(10, 19, all), (20, Gap::OPEN, all), (20, 39, 0), (40, Gap::OPEN, all)]);
+    }
+
+    #[test]
+    fn the_last_packets_of_all_move_the_watermark() {
+        let ends = |ends: &[(i64, &[i64])]| {
+            let mut streams = streams();
+            (0..ends.len()).for_each(|probe| streams.expect(probe as u128));
+            for (probe, (reached, ahead)) in ends.iter().enumerate() {
+                let clock = Consequence::Clock(*reached, ahead.to_vec());
+                take(&mut streams, (probe as u128, 1, 0), clock);
+                assert_eq!(closings(&mut streams), NONE);
+                take(&mut streams, (probe as u128, 1, 1), Consequence::End(EndOf::Input));
+            }
+            closings(&mut streams)
+        };
+        assert_eq!(ends(&[(i64::MIN, &[0]), (i64::MIN, &[50])]), [50]);
+        assert_eq!(ends(&[(i64::MIN, &[0]), (i64::MIN, &[61])]), NONE);
+        assert_eq!(ends(&[(10, &[90]), (40, &[])]), [90]);
+        assert_eq!(ends(&[(10, &[900, 901]), (40, &[902])]), [40]);
+        assert_eq!(ends(&[(10, &[900, 901, 905]), (40, &[902])]), [40, 900]);
+        assert_eq!(ends(&[(i64::MAX, &[i64::MIN, i64::MAX]), (i64::MIN, &[])]), [i64::MAX]);
+    }
+
+    #[test]
     fn a_life_that_begins_is_waited_for() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         take(&mut streams, (1, 7, 0), Consequence::Closed(10));
         take(&mut streams, (1, 7, 1), Consequence::End(EndOf::Input));
         take(&mut streams, (2, 0, 0), Consequence::Closed(20));
@@ -405,9 +537,9 @@ mod tests {
 
     #[test]
     fn what_is_too_far_ahead_has_to_wait() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         for number in 1..=EXCHANGE_AHEAD_MAX as u64 {
-            streams.add(id((1, 0, number)), Consequence::Nothing, |_, _, _| {});
+            streams.add(id((1, 0, number)), Consequence::Nothing, &mut |_, _, _| {});
         }
         assert!(matches!(streams.standing(id((1, 0, u64::MAX))), Standing::Full(_)));
         assert_eq!(streams.standing(id((1, 0, 0))), Standing::New, "the one that is waited for");
@@ -417,7 +549,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_gone_on_without_once_it_will_not_come() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         take(&mut streams, (1, 0, 0), Consequence::Closed(5));
         let news = || Consequence::Losses(3, LossNews::default());
         take(&mut streams, (1, 0, 2), news());
@@ -425,30 +557,31 @@ mod tests {
         take(&mut streams, (1, 0, 6), Consequence::End(EndOf::Input));
         assert_eq!(closings(&mut streams), [5]);
         let mut lost = Vec::new();
-        let missing = streams.skip_missing(1, 0, |node, machine, _| lost.push((node, machine)));
-        assert_eq!((missing, lost), (3, vec![(Some(3), 0)]), "1, 3 and 4");
+        let missing =
+            streams.skip_missing(1, 0, &mut |node, machine, _| lost.push((node, machine)));
+        assert_eq!((missing, lost), (3, vec![(Some(3), 0), (None, 0)]), "1, 3 and 4");
         assert_eq!((closings(&mut streams), streams.closed_by(1)), (vec![10], 10));
         assert_eq!(streams.open().count(), 0);
         assert_eq!(streams.standing(id((1, 0, 3))), Standing::Seen, "it comes too late");
-        assert_eq!(streams.skip_missing(1, 0, |_, _, _| unreachable!("nothing is left")), 0);
-        assert_eq!(streams.skip_missing(2, 0, |_, _, _| unreachable!("nobody has come")), 0);
+        assert_eq!(streams.skip_missing(1, 0, &mut |_, _, _| unreachable!("nothing is left")), 0);
+        assert_eq!(streams.skip_missing(2, 0, &mut |_, _, _| unreachable!("nobody has come")), 0);
     }
 
     #[test]
     fn every_life_of_every_probe_is_gone_on_with_at_the_end() {
-        let mut streams = Streams::new();
+        let mut streams = streams();
         for of in [(1, 0, 3), (1, 1, u64::MAX), (2, 0, 1)] {
             take(&mut streams, of, Consequence::Losses(0, LossNews::default()));
         }
         let mut lost = 0;
-        streams.skip_all_missing(|_, _, _| lost += 1);
-        assert_eq!(lost, 3);
+        let missing = streams.finish(&mut |node, _, _| lost += usize::from(node.is_some()));
+        assert_eq!((missing, lost), (u64::MAX, 3));
     }
 
     #[test]
     fn the_last_number_there_is_does_not_wrap() {
-        let mut streams = Streams::new();
-        streams.add(id((1, u64::MAX, u64::MAX)), Consequence::End(EndOf::Input), |_, _, _| {});
+        let mut streams = streams();
+        streams.add(id((1, u64::MAX, u64::MAX)), Consequence::End(EndOf::Input), &mut |_, _, _| {});
         assert_eq!(streams.standing(id((1, u64::MAX, u64::MAX))), Standing::Seen);
         assert_eq!(closings(&mut streams), NONE);
     }

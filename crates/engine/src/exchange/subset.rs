@@ -43,15 +43,21 @@ pub(super) struct SubsetBatch {
     pub(super) steps: Vec<Step>,
     /// As [`Times::clock`] has it.
     pub(super) clock: Vec<i64>,
-    /// The watermark when each packet of the batch came, where that matters.
-    watermarks: Vec<i64>,
+    /// The order of each packet of the batch among those of other probes, where that matters.
+    places: Vec<i64>,
 }
 
 impl SubsetBatch {
-    /// Moves a clock over the packets, and notes what it shows at each.
-    pub(super) fn observe(&mut self, clock: &mut Clock, frames: &FrameBatch) {
-        self.watermarks.clear();
-        self.watermarks.extend(frames.ts().iter().map(|&ts| clock.observe(ts)));
+    /// Moves a clock over the packets, and notes where each stands among those of other probes.
+    /// Packets of one source that several producers share stand in the order of that source: by
+    /// the watermark, which never falls.
+    pub(super) fn observe(&mut self, clock: &mut Clock, frames: &FrameBatch, is_shared: bool) {
+        let place = |&ts: &i64| match (clock.observe(ts), is_shared) {
+            (watermark, true) => watermark,
+            (_, false) => clock.place(ts),
+        };
+        self.places.clear();
+        self.places.extend(frames.ts().iter().map(place));
         frames.reached().into_iter().for_each(|ts| _ = clock.reach(ts));
     }
 
@@ -67,8 +73,7 @@ impl SubsetBatch {
         let clock = times.clock(frames);
         self.clock.clear();
         self.clock.extend(mine.iter().map(|i| clock[i]));
-        let watermarks = mine.iter().filter_map(|i| self.watermarks.get(i).copied());
-        let watermarks: Vec<i64> = watermarks.collect();
+        let places: Vec<i64> = mine.iter().filter_map(|i| self.places.get(i).copied()).collect();
         let mut at = 0;
         self.steps.clear();
         self.steps.extend(times.steps.iter().map(|step| {
@@ -79,6 +84,6 @@ impl SubsetBatch {
         if mine != all {
             frames.retain(|_, i| mine.has(i));
         }
-        frames.note_watermarks(&watermarks);
+        frames.note_times(&places);
     }
 }

@@ -119,9 +119,9 @@ fn messages_of_other_plans_and_versions_are_refused() {
         assert!(matches!(e, UnreadableMessage::Target(_)), "{e}");
     }
     let mut take = |message: &[u8]| receiver.take(message, &mut sink).expect_err("no message");
-    assert!(take(b"WPR2").to_string().contains("version `WPR2`"));
+    assert!(take(b"WPR3").to_string().contains("version `WPR3`"));
     assert!(take(b"{}  ").to_string().contains("begins with `{}  `"));
-    assert_eq!(take(b"WPR1"), UnreadableMessage::Cut("its head"));
+    assert_eq!(take(b"WPR2"), UnreadableMessage::Cut("its head"));
     assert_eq!(receiver.finish(&mut sink).ledger.processed, 0, "nothing was taken");
 }
 

@@ -51,8 +51,8 @@ pub(super) struct Variant {
 impl Variant {
     fn new(spec: &Spec, layout: &Layout) -> Variant {
         let lone = spec.plan.keys.is_empty() || spec.plan.fill.is_some();
-        let Spec { functions, hash_key, by_time, .. } = spec;
-        let with = BuildContext { functions, hash_key: *hash_key, by_time: *by_time };
+        let Spec { functions, hash_key, peers, .. } = spec;
+        let with = BuildContext { functions, hash_key: *hash_key, peers: *peers };
         let build = |state: &Vec<Agg>| agg::build(state, with, lone);
         let aggs: Vec<_> = spec.states.iter().map(build).collect();
         let (mut at, mut fresh) = (Vec::new(), vec![0; spec.head()]);
@@ -294,7 +294,7 @@ fn gallop(ids: &[u64], holds: impl Fn(u64) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::Functions;
+    use crate::functions::{Functions, Peers};
     use crate::ops::testing::{agg, summarize};
     use crate::table::HashKey;
     use proptest::prelude::*;
@@ -309,7 +309,7 @@ mod tests {
         let functions = &Functions::default();
         Spec::new(
             &plan,
-            BuildContext { functions, hash_key: HashKey::random(), by_time: false },
+            BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None },
             schema,
         )
     }

@@ -29,10 +29,12 @@ use super::summarize::packet_field;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Src, Val};
+use crate::functions::Peers;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
 use crate::table::NO_ROW;
 use open::{Came, Coming, Marked, OpenSessions, Role, Terms};
+use std::collections::BTreeSet;
 use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
@@ -60,6 +62,8 @@ pub(crate) struct Sessions {
     waiting_max: usize,
     /// The last tick that passed.
     tick: i64,
+    /// Whether other probes make sessions, too.
+    is_probe: bool,
     /// Sessions to be evicted next, the last of them first: when their latest rows came, layout,
     /// row.
     doomed: Vec<(u64, u32, u32)>,
@@ -103,7 +107,6 @@ impl Sessions {
             in_rows: variants.all(|(v, layout)| v.is_all_in_rows(layout)),
             work: Work::new(&spec),
             groups,
-            spec,
             session,
             keys,
             aggs,
@@ -112,6 +115,8 @@ impl Sessions {
             max,
             waiting_max: SESSIONS_WAITING_MAX,
             tick: i64::MIN,
+            is_probe: matches!(spec.peers, Peers::Probes { .. }),
+            spec,
             doomed: Vec::new(),
             evicted: 0,
             time: Src::Slot(0),
@@ -329,22 +334,50 @@ impl Sessions {
         self.doomed.sort_unstable_by(|a, b| b.cmp(a));
     }
 
+    /// Says when sessions come out that end now, for other probes.
+    fn note_due(&mut self, tick: i64) {
+        let due = self.is_probe.then_some(tick);
+        self.open.iter_mut().for_each(|open| open.due = due);
+    }
+
+    /// Hands out the sessions that have ended, by the ticks at which a run over the packets of all
+    /// probes puts them out.
+    fn put_out_by_due(&mut self, out: &mut dyn FnMut(i64, Groups)) {
+        let ticks: BTreeSet<i64> = self.open.iter().flat_map(|open| &open.dues).copied().collect();
+        for tick in ticks {
+            let mut gone = self.spare();
+            for (v, open) in self.open.iter().enumerate() {
+                let both = open.ended.iter().zip(&open.dues);
+                self.rows.clear();
+                self.rows.extend(both.filter(|(_, due)| **due == tick).map(|(row, _)| *row));
+                gone.append(&self.groups, v, &self.rows);
+            }
+            self.evicted += gone.evicted();
+            out(tick, gone);
+        }
+    }
+
     /// Hands out the sessions that have ended.
     fn put_out(&mut self, at: i64, out: &mut dyn FnMut(i64, Groups)) {
         if self.open.iter().all(|open| open.ended.is_empty()) {
             return;
         }
-        let mut gone = self.spare();
-        for (v, open) in self.open.iter().enumerate() {
-            gone.append(&self.groups, v, &open.ended);
+        match self.is_probe {
+            true => self.put_out_by_due(out),
+            false => {
+                let mut gone = self.spare();
+                for (v, open) in self.open.iter().enumerate() {
+                    gone.append(&self.groups, v, &open.ended);
+                }
+                self.evicted += gone.evicted();
+                out(at, gone);
+            }
         }
         if self.in_rows {
             self.open.iter_mut().for_each(OpenSessions::free_ended);
         } else {
             self.start_anew();
         }
-        self.evicted += gone.evicted();
-        out(at, gone);
     }
 
     /// Frees what the sessions that have ended keep beside their rows.
@@ -393,6 +426,8 @@ impl Grouping for Sessions {
         if rows.is_empty() {
             return;
         }
+        // What a row ends comes out with the next tick.
+        self.note_due(self.session.tick_after(self.tick));
         let first = self.batches * BATCH as u64;
         self.turns.clear();
         self.turns.extend((first..).take(BATCH));
@@ -420,6 +455,7 @@ impl Grouping for Sessions {
             return;
         }
         self.tick = tick;
+        self.note_due(tick);
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             open.expire(&mut variant.table, tick, &mut self.rows);
         }
@@ -427,6 +463,7 @@ impl Grouping for Sessions {
     }
 
     fn finish(&mut self, out: &mut dyn FnMut(i64, Groups)) {
+        self.note_due(i64::MAX);
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             self.rows.clear();
             self.rows.extend(open::taking_rows(&variant.table));

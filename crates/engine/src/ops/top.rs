@@ -410,7 +410,7 @@ mod tests {
     use crate::compile::top_over_rows;
     use crate::conform::{Frames, check, check_stages, program};
     use crate::counters::Ledger;
-    use crate::functions::{BuildContext, Functions};
+    use crate::functions::{BuildContext, Functions, Peers};
     use crate::node::testing::last;
     use crate::node::{Node as _, NodeInput};
     use crate::ops::testing::{agg, field, project, summarize};
@@ -430,7 +430,7 @@ mod tests {
         let schema = Schema { columns };
         let stage = top(2, Expr::column(0, Type::Int), Order::Descending, true);
         let functions = &Functions::default();
-        let with = BuildContext { functions, hash_key: HashKey::random(), by_time: false };
+        let with = BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None };
         let mut node = top_over_rows(&stage, &schema, with);
         node.end.texts_max = 100;
         let mut rows = Rows::new(&schema);

@@ -7,7 +7,7 @@ use crate::compile::FittedProgram;
 use crate::continued::{ContinuedFeed, summarize_of};
 use crate::counters::Ledger;
 use crate::feed::Feed;
-use crate::functions::{BuildContext, Functions};
+use crate::functions::{BuildContext, Functions, Peers};
 use crate::kernel::KernelFeed;
 use crate::level::machine::egress::EgressWriter;
 use crate::level::machine::{MachineLevel, MachinePipes};
@@ -317,8 +317,11 @@ fn compile(
     placement.ends_early &= options.changes.is_none();
     let workers = options.workers.clamp(1, WORKERS_MAX);
     let partitionings = Partitionings::new(&program, &placement, workers, options.hash_key);
-    let by_time = kernel.as_ref().is_some_and(KernelFeed::orders_by_time);
-    let with = BuildContext { functions, hash_key: options.hash_key, by_time };
+    let peers = match kernel.as_ref().is_some_and(KernelFeed::orders_by_time) {
+        true => Peers::Kernel,
+        false => Peers::None,
+    };
+    let with = BuildContext { functions, hash_key: options.hash_key, peers };
     let feed = kernel.clone().map(|kernel| Arc::new(kernel) as Arc<dyn KernelFeed>);
     let fitted =
         FittedProgram::new(&program, &placement, partitionings.workers, options, feed, with);

@@ -28,7 +28,7 @@ pub struct FrameBatch {
     reached: Option<i64>,
     /// See [`FrameBatch::gap`].
     gap: Option<Gap>,
-    pub(super) watermarks: Vec<i64>,
+    pub(super) noted_times: Vec<i64>,
     late: Bits,
     cols: Box<FrameColumns>,
     /// See [`FrameBatch::capture_point`]: of all frames, or where `mixed`, in the columns.
@@ -50,7 +50,7 @@ impl FrameBatch {
             n: 0,
             reached: None,
             gap: None,
-            watermarks: Vec::new(),
+            noted_times: Vec::new(),
             late: Bits::NONE,
             cols: Box::new(FrameColumns {
                 ts: [0; BATCH],
@@ -74,7 +74,7 @@ impl FrameBatch {
         self.chunk = Chunk::clone(&NOTHING);
         self.headers = Headers::Outer;
         (self.n, self.reached, self.gap) = (0, None, None);
-        self.watermarks.clear();
+        self.noted_times.clear();
         (self.late, self.looked) = (Bits::NONE, false);
         (self.point, self.mixed, self.names) = (CapturePoint::UNKNOWN, false, None);
     }
@@ -88,7 +88,7 @@ impl FrameBatch {
         self.base = base;
         (self.link, self.headers) = (link, Headers::Outer);
         (self.n, self.reached, self.gap) = (0, None, None);
-        self.watermarks.clear();
+        self.noted_times.clear();
         (self.late, self.looked) = (Bits::NONE, false);
         (self.point, self.mixed, self.names) = (CapturePoint::UNKNOWN, false, None);
     }

@@ -1,10 +1,13 @@
 //! Groups that are sessions: each is a row of its own, whatever its key, and is never looked up.
 
 use super::{Groups, Variant, group_id};
+use crate::agg::end_reason::SHIFT;
 use crate::agg::{Cells, CellsRef};
 use crate::key::{Layout, Pool};
-use crate::ops::session_words::{LAST, START};
+use crate::ops::session_words::{LAST, META, START};
 use crate::table::NO_ROW;
+use std::collections::BTreeMap;
+use weir_plan::{EndReason, Session};
 
 impl Groups {
     /// Copies sessions of one layout of other groups, in this order.
@@ -19,6 +22,43 @@ impl Groups {
         for v in 0..self.variants.len() {
             let rows: Vec<u32> = (0..other.variants[v].table.len() as u32).collect();
             self.append(other, v, &rows);
+        }
+    }
+
+    /// Sessions of a probe that were handed out at a tick, by the tick at which a run over the
+    /// packets of all probes puts them out: its clock may find one idle, or that one has lingered,
+    /// before that of the probe.
+    pub(crate) fn by_due(&self, session: Session, tick: i64) -> BTreeMap<i64, Groups> {
+        let mut all = BTreeMap::<i64, Groups>::new();
+        for (v, variant) in self.variants.iter().enumerate() {
+            let mut rows = BTreeMap::<i64, Vec<u32>>::new();
+            for row in 0..variant.table.len() as u32 {
+                let last = variant.last(row);
+                let due = match variant.meta(row) >> SHIFT == EndReason::Detected as u64 {
+                    true => session.lingered_tick(last),
+                    false => session.idle_tick(last),
+                };
+                let due = due.min(tick);
+                rows.entry(due).or_default().push(row);
+            }
+            for (due, rows) in rows {
+                let groups = all.entry(due).or_insert_with(|| Groups::new(&self.spec));
+                groups.append(self, v, &rows);
+            }
+        }
+        all
+    }
+
+    /// Ends the sessions as idle that were open when their probe ended.
+    pub(crate) fn end_idle(&mut self) {
+        for Variant { table, .. } in &mut self.variants {
+            let at = table.key_words() + META;
+            for row in 0..table.len() as u32 {
+                let meta = &mut table.row_mut(row)[at];
+                if *meta >> SHIFT == EndReason::Forced as u64 {
+                    *meta = (EndReason::Idle as u64) << SHIFT;
+                }
+            }
         }
     }
 
@@ -48,6 +88,10 @@ impl Variant {
     #[inline(always)]
     pub(in crate::ops) fn last(&self, row: u32) -> i64 {
         self.table.row(row)[self.table.key_words() + LAST] as i64
+    }
+
+    fn meta(&self, row: u32) -> u64 {
+        self.table.row(row)[self.table.key_words() + META]
     }
 
     /// Whether its rows are all there is to its groups.

@@ -1,7 +1,7 @@
 //! What a `summarize` computes: its keys, its aggregates and its windows.
 
 use crate::agg;
-use crate::functions::{BuildContext, Functions};
+use crate::functions::{BuildContext, Functions, Peers};
 use crate::key::{KeyPart, Layout};
 use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
 use crate::ops::session_words;
@@ -22,8 +22,8 @@ pub(crate) struct Spec {
     pub(super) functions: Functions,
     /// What groups and values are hashed with.
     pub(in crate::ops) hash_key: HashKey,
-    /// Whether `first` and `last` note times.
-    pub(super) by_time: bool,
+    /// Whose groups are merged with these.
+    pub(in crate::ops) peers: Peers,
     pub(in crate::ops) parts: Vec<KeyPart>,
     pub(in crate::ops) layouts: Vec<Layout>,
     /// The columns emitted.
@@ -52,7 +52,7 @@ impl Spec {
             results,
             functions: with.functions.clone(),
             hash_key: with.hash_key,
-            by_time: with.by_time,
+            peers: with.peers,
             layouts: [Some(narrow), wide].into_iter().flatten().collect(),
             parts,
             schema,

@@ -43,6 +43,10 @@ pub(super) struct OpenSessions {
     pub(super) lagging: u64,
     /// Rows that have ended and did not come out, in that order.
     pub(super) ended: Vec<u32>,
+    /// The tick at which each of them comes out, where other probes are to know.
+    pub(super) dues: Vec<i64>,
+    /// That of what ends now.
+    pub(super) due: Option<i64>,
     free: Vec<u32>,
     wheel: Wheel,
     closing: Wheel,
@@ -206,6 +210,8 @@ impl OpenSessions {
             closed: 0,
             lagging: 0,
             ended: Vec::new(),
+            dues: Vec::new(),
+            due: None,
             free: Vec::new(),
             wheel: Wheel::new(session.gap_ns, session.tick_ns()),
             closing: Wheel::new(session.lingers_ns(), session.tick_ns()),
@@ -419,6 +425,7 @@ impl OpenSessions {
         self.lagging += u64::from(*meta & (LAGS | COUNTED) == LAGS);
         *meta = (reason as u64) << SHIFT | *meta & (IN_WHEEL | IN_CLOSING);
         self.ended.push(row);
+        self.dues.extend(self.due);
         let one = if is_closed { &mut self.closed } else { &mut self.live };
         *one -= 1;
     }
@@ -459,6 +466,7 @@ impl OpenSessions {
     /// Lets the rows of sessions that came out be used again.
     pub(super) fn free_ended(&mut self) {
         self.free.append(&mut self.ended);
+        self.dues.clear();
     }
 
     /// Takes over a table of nothing but sessions that take rows.
@@ -467,6 +475,7 @@ impl OpenSessions {
         self.wheel.clear();
         self.closing.clear();
         self.ended.clear();
+        self.dues.clear();
         debug_assert_eq!((table.len(), self.free.len()), (self.live + self.closed, 0));
         self.index.reserve(table.len());
         for row in 0..table.len() as u32 {

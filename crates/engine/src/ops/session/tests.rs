@@ -2,7 +2,7 @@ use super::*;
 use crate::conform::schema_after;
 use crate::conform::{Frames, check, check_stages, program};
 use crate::expr::{Ctx, Regs, Src};
-use crate::functions::{BuildContext, Functions};
+use crate::functions::{BuildContext, Functions, Peers};
 use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, compare, field, int, summarize};
 use crate::rows::Collect;
@@ -299,7 +299,7 @@ impl ByHand {
         let schema = schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
         let functions = &Functions::default();
-        let with = BuildContext { functions, hash_key: HashKey::random(), by_time: false };
+        let with = BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None };
         let spec = Spec::new(&plan, with, schema);
         let key = |_: &Expr| Val::Src(Src::Slot(0));
         let args = plan.aggs.iter().map(|a| (a.arg.iter().map(key).collect(), None));
