@@ -50,6 +50,7 @@ impl Merging {
             let streams: Vec<usize> = wanted.iter().map(|(stream, _)| *stream).collect();
             let Some((stream, arrival)) = self.inbox.take(&streams, PATIENCE) else { continue };
             let Some((_, probe)) = wanted.into_iter().find(|(s, _)| *s == stream) else { continue };
+            let before = self.lost_in(stream);
             match arrival {
                 Arrival::Message(message, came) => {
                     self.message(probe, message, sink);
@@ -59,8 +60,16 @@ impl Merging {
                 Arrival::Pause => self.pause(probe, sink),
                 Arrival::End(fault) => self.end(probe, fault, sink),
             }
+            if self.lost_in(stream) != before {
+                (control.lost)(&self.reports[stream]);
+            }
         }
         false
+    }
+
+    /// Whether messages are missing in a stream, and how many lives broke off in it.
+    fn lost_in(&self, stream: usize) -> (bool, u64) {
+        (self.reports[stream].missing > 0, self.reports[stream].broken)
     }
 
     /// Reports a probe whose windows come too late, once.
@@ -97,6 +106,8 @@ impl Merging {
                 .filter(|closed| *closed > i64::MIN)
                 .map(|closed| closed.saturating_sub(lateness_ns)),
             delay: self.delay(probe),
+            missing: self.reports[life.stream].missing,
+            broken: self.reports[life.stream].broken,
             standing: match &life.state {
                 LifeState::Over => ProbeStanding::Ended,
                 LifeState::Retired => ProbeStanding::Retired,

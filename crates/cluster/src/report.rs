@@ -31,6 +31,9 @@ pub struct MergeControl<'a> {
     pub tell: &'a dyn Fn(&[ProbeProgress]),
     /// When probes are reported as late.
     pub skew: SkewWatch<'a>,
+    /// Takes the report of a stream, when messages are first missing in it, and when the life of
+    /// its probe breaks off.
+    pub lost: &'a dyn Fn(&StreamReport),
 }
 
 /// By how much the windows of a live probe come later than those of another: one of their clocks is
@@ -64,6 +67,10 @@ pub struct ProbeProgress {
     /// By how much its last windows came later than those of another live probe, at least; `None`
     /// where too little is known, or it is not live.
     pub delay: Option<ProbeDelay>,
+    /// Messages that are missing in its stream.
+    pub missing: u64,
+    /// Lives that broke off in its stream.
+    pub broken: u64,
     /// Whether others wait for it.
     pub standing: ProbeStanding,
 }

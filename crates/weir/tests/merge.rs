@@ -1,6 +1,8 @@
 //! Several probes and one result, by the commands that users have: `weir run --publish` on each
 //! probe, and `weir merge`.
 
+#[path = "merge/apart.rs"]
+mod apart;
 mod common;
 #[path = "common/over_wires.rs"]
 mod over_wires;

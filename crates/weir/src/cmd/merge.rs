@@ -21,7 +21,7 @@ use std::time::Duration;
 use weir_capture::write::StoppableWriter;
 use weir_cluster::{
     Begin, ForeignStream, Merge, MergeControl, MergeOutcome, ProbeDelay, ProbeInput, ProbeProgress,
-    ProbeStanding, ProbeStream, SkewWatch,
+    ProbeStanding, ProbeStream, SkewWatch, StreamReport,
 };
 use weir_deliver::{DeliveryCounts, WhenFull};
 use weir_engine::exchange::Receiver;
@@ -95,7 +95,8 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
     let tell_skew = |probe: &str, delay: &ProbeDelay| tell_skew(probe, delay, &args, term);
     let skew = SkewWatch { most: max_skew(&args).unwrap_or(SKEW_TOLD), tell: &tell_skew };
-    let control = MergeControl { stop: &stop, asked: &asked, tell: &tell, skew };
+    let lost = |stream: &StreamReport| tell_lost(stream, args.quiet, term);
+    let control = MergeControl { stop: &stop, asked: &asked, tell: &tell, skew, lost: &lost };
     let merged = merge.run(receiver, &mut *sink, &control)?;
     drop(sink);
     let delivered = courier.map(|courier| delivery::finish(&courier, term, args.quiet));
@@ -252,6 +253,16 @@ fn tell_skew(probe: &str, ProbeDelay { delay, first }: &ProbeDelay, args: &Merge
     }
 }
 
+/// Says that messages of a probe are missing, while the merge goes on.
+fn tell_lost(stream: &StreamReport, quiet: bool, term: &Term) {
+    if !quiet {
+        term.warning(format_args!(
+            "nobody knows what the probe of this stream saw for some time, and completeness() of \
+             these windows is next to 0: {stream}"
+        ));
+    }
+}
+
 fn sink(
     args: &MergeArgs,
     files: Option<Vec<Fresh>>,
@@ -277,7 +288,8 @@ fn sink(
 }
 
 /// How far a probe is, as SIGUSR1 asks.
-fn line(ProbeProgress { probe, closed, delay, standing }: &ProbeProgress) -> String {
+fn line(progress: &ProbeProgress) -> String {
+    let ProbeProgress { probe, closed, delay, missing, broken, standing } = progress;
     let windows = match closed {
         Some(time) => format!("windows that end until {} have come", rfc3339(*time)),
         None => "no window has come".to_owned(),
@@ -291,7 +303,15 @@ fn line(ProbeProgress { probe, closed, delay, standing }: &ProbeProgress) -> Str
     let delay = delay.as_ref().map_or_else(String::new, |ProbeDelay { delay, first }| {
         format!(", {:.1} s after those of probe {first}", delay.as_secs_f64())
     });
-    format!("probe {probe}: {windows}{delay}{standing}")
+    let missing = match missing {
+        0 => String::new(),
+        n => format!("; {n} messages are missing"),
+    };
+    let broken = match broken {
+        0 => String::new(),
+        n => format!("; {n} of its runs broke off"),
+    };
+    format!("probe {probe}: {windows}{delay}{missing}{broken}{standing}")
 }
 
 /// Prints what was counted, and says what is missing.
