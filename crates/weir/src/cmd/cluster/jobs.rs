@@ -86,7 +86,24 @@ pub(super) fn status(args: &JobArgs) -> anyhow::Result<Status> {
     if let Some(line) = fault.as_str().and_then(|stack| stack.lines().next()) {
         text += &format!("latest failure: {line}\n");
     }
-    say(&text)
+    let missing = missing(&rest.get(&format!("/jobs/{}/accumulators", args.job))?);
+    if missing > 0 {
+        text += &format!(
+            "messages missing: {missing}; nobody knows what their probes saw, and completeness() \
+             of these windows is next to 0\n"
+        );
+    }
+    say(&text)?;
+    Ok(if missing > 0 { Status::Failed } else { Status::Ok })
+}
+
+/// Messages of probes that a job did not get, of its accumulators.
+fn missing(accumulators: &Json) -> u64 {
+    let all = accumulators["user-task-accumulators"].as_array().into_iter().flatten();
+    let mine = all.filter(|one| one["name"] == "weir_missing");
+    // Flink writes the number, with or without the name of its type before it.
+    mine.filter_map(|one| one["value"].as_str()?.split_whitespace().last()?.parse::<u64>().ok())
+        .sum()
 }
 
 /// Ends a job. What it has not committed is lost.
@@ -126,4 +143,17 @@ fn pause() {
 fn say(text: &str) -> anyhow::Result<Status> {
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Status::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_messages_are_those_of_all_tasks() {
+        let value = |name: &str, value: &str| json!({ "name": name, "type": "x", "value": value });
+        let all = [value("weir_missing", "3"), value("other", "5"), value("weir_missing", "L 4")];
+        assert_eq!(missing(&json!({ "user-task-accumulators": all })), 7);
+        assert_eq!(missing(&json!({})), 0);
+    }
 }

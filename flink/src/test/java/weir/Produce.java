@@ -41,7 +41,7 @@ public final class Produce {
                 case "--part-bytes" -> all.partBytes = Integer.parseInt(args[++i]);
                 case "--from" -> all.from = Integer.parseInt(args[++i]);
                 case "--to" -> all.to = Integer.parseInt(args[++i]);
-                case "--garbage" -> all.send(bytes(args[++i]), bytes("WPR1 and no more"), 0, "");
+                case "--garbage" -> all.send(bytes(args[++i]), bytes("WPR2 and no more"), 0, "");
                 default -> all.stream(args[i]);
             }
         }

@@ -120,8 +120,8 @@ public final class WireTest {
             }
         }
         check(true, outcomes[0] > 1000 && outcomes[1] > 1000);
-        check("the message has version `WPR2` of the format, and this job reads `WPR1`",
-                fault("WPR2".getBytes(StandardCharsets.US_ASCII)));
+        check("the message has version `WPR3` of the format, and this job reads `WPR2`",
+                fault("WPR3".getBytes(StandardCharsets.US_ASCII)));
         check("the message breaks off in its first four bytes", fault(new byte[0]));
         byte[] other = messages.get(2).clone();
         other[4] ^= 1;

@@ -9,6 +9,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.apache.flink.api.common.accumulators.LongCounter;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
@@ -64,6 +65,8 @@ public final class Front extends AbstractStreamOperator<String>
     private transient long announced;
     private transient Counter repeated;
     private transient Counter missing;
+    /** The same as an accumulator, which can be read once the job has finished. */
+    private transient LongCounter allMissing;
     private transient Counter refused;
 
     /** Groups go to {@code tags} by the numbers of their nodes, and what was seen to {@code shares}. */
@@ -81,6 +84,8 @@ public final class Front extends AbstractStreamOperator<String>
         super.open();
         repeated = getMetricGroup().counter("weir_repeated");
         missing = getMetricGroup().counter("weir_missing");
+        allMissing = new LongCounter();
+        getRuntimeContext().addAccumulator("weir_missing", allMissing);
         refused = getMetricGroup().counter("weir_refused");
         probes = new LinkedHashMap<>();
         held = new TreeMap<>();
@@ -97,6 +102,7 @@ public final class Front extends AbstractStreamOperator<String>
                 byte[] written = state.value();
                 boolean known = written != null;
                 probes.put(probe, known ? ProbeProgress.read(written) : new ProbeProgress());
+                allMissing.add(probes.get(probe).lives.missing());
             }
         }
         // Watermarks are not in checkpoints: whoever comes after this one is told once it runs.
@@ -116,6 +122,7 @@ public final class Front extends AbstractStreamOperator<String>
         }
         if (record.f2.equals(Incoming.RETIRED)) {
             probe.lives.retire();
+            lose(probe, probe.lives.unseenAtEnd());
             announce();
             return;
         }
@@ -156,6 +163,7 @@ public final class Front extends AbstractStreamOperator<String>
             throw new Unreadable("the head of the stream is of probe `" + head.probe + "`");
         }
         probe.lives.resumes(head.resumes);
+        probe.lives.lateness(head.latenessNs);
         if (!head.fingerprint.equals(plan.fingerprint)) {
             throw new Unreadable("it runs another query: its fingerprint is " + head.fingerprint
                     + ", that of the job " + plan.fingerprint);
@@ -192,16 +200,12 @@ public final class Front extends AbstractStreamOperator<String>
             repeated.inc();
             return;
         }
-        missing.inc(probe.lives.missing() - before);
+        lacks(name, probe.lives.missing() - before);
         if (message.losses != null) {
             NodePlan node = plan.node(message.node, message.fingerprint);
             probe.losses.computeIfAbsent(node.number, of -> new Losses()).take(message.losses);
         }
-        LossNews unseen = probe.lives.unseen();
-        if (unseen != null) {
-            plan.nodes.stream().filter(node -> !node.completeness().isEmpty()).forEach(node ->
-                    probe.losses.computeIfAbsent(node.number, of -> new Losses()).take(unseen));
-        }
+        lose(probe, probe.lives.unseen(message));
         for (Partial group : groups) {
             hold(probe, group);
         }
@@ -211,6 +215,29 @@ public final class Front extends AbstractStreamOperator<String>
         if (groups.isEmpty()) {
             announce();
         }
+    }
+
+    /** Takes in what nobody saw of a probe. */
+    private void lose(ProbeProgress probe, LossNews unseen) {
+        if (unseen != null) {
+            plan.nodes.stream().filter(node -> !node.completeness().isEmpty()).forEach(node ->
+                    probe.losses.computeIfAbsent(node.number, of -> new Losses())
+                            .takeUnseen(unseen, node.latenessNs));
+        }
+    }
+
+    /** Counts messages that will not come, and says so. */
+    private void lacks(String probe, long messages) {
+        if (messages == 0) {
+            return;
+        }
+        missing.inc(messages);
+        allMissing.add(messages);
+        StringBuilder out = new StringBuilder("{\"event\":\"missing\",\"probe\":");
+        Text.string(out, probe);
+        output.collect(new StreamRecord<>(
+                out.append(",\"messages\":").append(messages).append('}').toString()));
+        LOG.warn("{} messages of probe {} are missing: nobody knows what it saw", messages, probe);
     }
 
     /** Merges a group with those that wait of its windows and its key. */
@@ -302,6 +329,7 @@ public final class Front extends AbstractStreamOperator<String>
         refused.inc();
         probe.refused = true;
         probe.lives.retire();
+        lose(probe, probe.lives.unseenAtEnd());
         event(name, why);
         announce();
     }
@@ -335,6 +363,7 @@ public final class Front extends AbstractStreamOperator<String>
     @Override
     public void processWatermark(Watermark mark) throws Exception {
         if (Objects.equals(mark, Watermark.MAX_WATERMARK)) {
+            probes.values().forEach(probe -> lose(probe, probe.lives.unseenAtEnd()));
             share(Long.MAX_VALUE);
             flush();
             output.emitWatermark(mark);

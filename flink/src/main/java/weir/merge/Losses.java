@@ -52,6 +52,14 @@ public final class Losses {
     private long lost;
     private long seen;
 
+    /** Takes in that nobody saw a span, of which this node closes windows so much later. */
+    public void takeUnseen(LossNews news, long latenessNs) {
+        for (LossNews.Gap gap : news.gaps()) {
+            long since = NodePlan.add(gap.since(), -latenessNs);
+            lose(since, since, gap.until(), gap.frames());
+        }
+    }
+
     /** Takes what the probe reports. */
     public void take(LossNews news) {
         news.gaps().forEach(gap -> lose(gap.at(), gap.since(), gap.until(), gap.frames()));

@@ -117,6 +117,7 @@ public final class MergeCommand {
             List<Life> lives = lanes.get(slowest);
             Life life = lives.get(0);
             merger.probe(slowest).resumes(life.head.resumes);
+            merger.probe(slowest).lateness(life.head.latenessNs);
             try {
                 byte[] bytes = life.stream.next();
                 if (bytes != null) {

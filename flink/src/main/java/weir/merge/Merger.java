@@ -85,11 +85,7 @@ public final class Merger {
             losses.get(plan.node(message.node, message.fingerprint).number)
                     .computeIfAbsent(message.probe, of -> new Losses()).take(message.losses);
         }
-        LossNews unseen = probe.unseen();
-        if (unseen != null) {
-            losses.forEach(of -> of.computeIfAbsent(message.probe, none -> new Losses())
-                    .take(unseen));
-        }
+        lose(message.probe, probe.unseen(message));
         for (Partial group : groups) {
             hold(probe, group);
         }
@@ -140,9 +136,18 @@ public final class Merger {
         }
     }
 
+    /** Takes in what nobody saw of a probe. */
+    private void lose(String probe, LossNews unseen) {
+        for (NodePlan node : unseen == null ? List.<NodePlan>of() : plan.nodes) {
+            losses.get(node.number).computeIfAbsent(probe, none -> new Losses())
+                    .takeUnseen(unseen, node.latenessNs);
+        }
+    }
+
     /** Says that nothing waits for a probe until it sends again. */
     public void retire(String number, RowSink sink) {
         probes.get(number).retire();
+        lose(number, probes.get(number).unseenAtEnd());
         close(sink);
     }
 

@@ -3,6 +3,7 @@ package weir.merge;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import weir.plan.NodePlan;
 import weir.wire.Message;
 import weir.wire.Message.LossNews;
 
@@ -20,6 +21,7 @@ public final class ProbeLives {
     private static final long WHOLE = 1;
     private static final long RESUMES = 2;
     private static final long BROKE_OFF = 4;
+    private static final long TOLD = 8;
 
     /** What windows wait for. */
     public enum Standing {
@@ -38,9 +40,14 @@ public final class ProbeLives {
     private boolean whole;
     /** Whether each life does again what the one before it left undone. */
     private boolean resumes;
-    /** Whether the life before broke off, and since when nobody saw anything. */
+    /** Whether the life before broke off or messages are missing, and since when nobody saw anything. */
     private boolean brokeOff;
+    /** Whether it was said that nobody saw anything since then, without an end. */
+    private boolean told;
     private long unseenSince = Long.MIN_VALUE;
+    /** How much later than its packets its watermark is, and whether it is the first of a life. */
+    private long latenessNs;
+    private boolean first;
     private long closed = Long.MIN_VALUE;
     /** When the last of its windows closes. */
     private long last = Long.MIN_VALUE;
@@ -59,8 +66,10 @@ public final class ProbeLives {
             }
             expected = 0L;
             if (next.isEmpty() || Long.compareUnsigned(message.epoch, next.lastKey()) > 0) {
-                brokeOff = !next.isEmpty() && !whole && !resumes;
-                unseenSince = closed;
+                if (!brokeOff) {
+                    brokeOff = !next.isEmpty() && !whole && !resumes;
+                    unseenSince = closed;
+                }
                 closed = Long.MIN_VALUE;
                 standing = Standing.OPEN;
                 whole = false;
@@ -75,9 +84,20 @@ public final class ProbeLives {
             next.pollFirstEntry();
         }
         if (message.epoch == next.lastKey()) {
+            if (message.number != expected) {
+                lack();
+            }
             follow(message);
         }
         return true;
+    }
+
+    /** Nobody knows what it saw since it last said how far it is. */
+    private void lack() {
+        if (!brokeOff) {
+            brokeOff = true;
+            unseenSince = closed == Long.MIN_VALUE ? unseenSince : closed;
+        }
     }
 
     /** Does what a message of the latest life says. */
@@ -87,6 +107,7 @@ public final class ProbeLives {
         }
         switch (message.kind) {
             case CLOSED:
+                first = closed == Long.MIN_VALUE;
                 closed = Math.max(closed, message.time);
                 break;
             case END:
@@ -102,26 +123,59 @@ public final class ProbeLives {
         resumes = does;
     }
 
+    /** Says how long windows of this probe wait for packets that come out of order. */
+    public void lateness(long ns) {
+        latenessNs = ns;
+    }
+
     /** Takes the end of a life after which windows wait for the next one. */
     public void goesOn(Message end) {
+        long expected = next.getOrDefault(end.epoch, 0L);
+        if (end.number != expected) {
+            missing = sum(missing, end.number - expected);
+            lack();
+        }
         whole = end.inputEnded();
     }
 
     /**
-     * What nobody saw between the life before, if that broke off, and this one, which says for the
-     * first time how far it is; {@code null} if there is nothing. It is said once.
+     * What nobody saw, after this message: between a life that broke off and the next, or around
+     * messages that are missing, up to where the probe says how far it is, or without an end where
+     * it ends; {@code null} if there is nothing.
      */
-    public LossNews unseen() {
-        if (!brokeOff || closed == Long.MIN_VALUE) {
+    public LossNews unseen(Message message) {
+        if (message.kind == Message.Kind.END && message.epoch == next.lastKey()) {
+            return unseenAtEnd();
+        }
+        if (!brokeOff || message.kind != Message.Kind.CLOSED || closed == Long.MIN_VALUE) {
             return null;
         }
+        boolean wasTold = told;
         brokeOff = false;
-        if (unseenSince >= closed) {
+        told = false;
+        // Of a life, as far as its first packets.
+        long until = NodePlan.add(closed, first ? latenessNs - 1 : -1);
+        if (wasTold) {
+            return gap(until, 0);
+        }
+        return unseenSince > until ? null : gap(until, UNSEEN_FRAMES);
+    }
+
+    /** What nobody sees from now on, where the probe has ended or nothing waits for it. */
+    public LossNews unseenAtEnd() {
+        if (!next.isEmpty() && !whole && !resumes) {
+            lack();
+        }
+        if (!brokeOff || told) {
             return null;
         }
-        long until = closed - 1;
+        told = true;
+        return gap(Long.MAX_VALUE, UNSEEN_FRAMES);
+    }
+
+    private LossNews gap(long until, long frames) {
         return new LossNews(
-                List.of(new LossNews.Gap(unseenSince, unseenSince, until, UNSEEN_FRAMES)), List.of());
+                List.of(new LossNews.Gap(unseenSince, unseenSince, until, frames)), List.of());
     }
 
     /** Says that nothing is to wait for this probe until it sends again. */
@@ -172,16 +226,19 @@ public final class ProbeLives {
         all.last = times[1];
         all.missing = times[2];
         all.unseenSince = times[3];
+        all.latenessNs = times[5];
         all.whole = (times[4] & WHOLE) != 0;
         all.resumes = (times[4] & RESUMES) != 0;
         all.brokeOff = (times[4] & BROKE_OFF) != 0;
+        all.told = (times[4] & TOLD) != 0;
         return all;
     }
 
     /** For a checkpoint: what {@link #restored} takes beside lives and standing. */
     public long[] times() {
-        long flags = (whole ? WHOLE : 0) | (resumes ? RESUMES : 0) | (brokeOff ? BROKE_OFF : 0);
-        return new long[] {closed, last, missing, unseenSince, flags};
+        long flags = (whole ? WHOLE : 0) | (resumes ? RESUMES : 0) | (brokeOff ? BROKE_OFF : 0)
+                | (told ? TOLD : 0);
+        return new long[] {closed, last, missing, unseenSince, flags, latenessNs};
     }
 
     /** The watermark that all probes have come to; {@code Long.MIN_VALUE} before that. */

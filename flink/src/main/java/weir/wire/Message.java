@@ -19,7 +19,7 @@ public final class Message {
 
     /** The kinds of bodies, by their numbers. */
     public enum Kind {
-        WINDOW(1), LOSSES(2), COUNTS(3), CLOSED(4), END(5);
+        WINDOW(1), LOSSES(2), COUNTS(3), CLOSED(4), END(5), CLOCK(6);
 
         final int number;
 
@@ -59,12 +59,12 @@ public final class Message {
     private Message(ByteReader from) throws Unreadable {
         byte[] magic = from.bytes(MAGIC, "its first four bytes");
         String begins = new String(magic, StandardCharsets.ISO_8859_1);
-        if (!begins.equals("WPR1")) {
+        if (!begins.equals("WPR2")) {
             throw new Unreadable(begins.startsWith("WPR")
                     ? "the message has version `" + printable(begins)
-                            + "` of the format, and this job reads `WPR1`"
+                            + "` of the format, and this job reads `WPR2`"
                     : "this is no message of partial results: it begins with `"
-                            + printable(begins) + "`, not `WPR1`");
+                            + printable(begins) + "`, not `WPR2`");
         }
         fingerprint = u128(from);
         node = HEX.formatHex(from.bytes(5, "its head"));
@@ -81,6 +81,15 @@ public final class Message {
         losses = kind == Kind.LOSSES ? losses(from) : null;
         counts = kind == Kind.COUNTS ? counts(from) : Map.of();
         reason = kind == Kind.END ? from.u8("its reason") : 0;
+        if (kind == Kind.CLOCK) {
+            // Nothing that a job computes depends on where the clock of a probe stands at its end.
+            from.i64("its times");
+            int times = from.u8("its times");
+            if (times > 3) {
+                throw new Unreadable("the number of times of the message can't be " + times);
+            }
+            from.bytes(8 * times, "its times");
+        }
         if (kind == Kind.END && reason != 1 && reason != 2) {
             throw new Unreadable("the reason of the message can't be " + reason);
         }

@@ -23,6 +23,8 @@ public final class ProbeHead {
     public final String fingerprint;
     /** How its packets are read, as JSON: streams that differ here do not merge. */
     public final String rules;
+    /** How long its windows wait for packets that come out of order. */
+    public final long latenessNs;
     /** Whether this life does again what the one before it left undone. */
     public final boolean resumes;
     /** Whether it captures, on a machine whose clock is not synchronised. */
@@ -47,6 +49,7 @@ public final class ProbeHead {
         JsonNode clock = head.path("clock");
         isUnsynchronised = clock.isObject() && !clock.path("max_error_us").isNumber();
         JsonNode rules = head.path("rules");
+        latenessNs = rules.path("lateness_ns").asLong();
         this.rules = "headers " + rules.path("headers").asText() + ", fragments "
                 + rules.path("fragments").asText() + ", lateness "
                 + rules.path("lateness_ns").asText() + " ns";
