@@ -6,8 +6,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A value of any type, or none. The order of two values of one type is the order that rows are
-/// sorted by. Absent sorts before any value. Floats compare as numbers, so -0.0 equals 0.0; there is
-/// no NaN in a query, and where one comes from elsewhere, it has a place by its bits.
+/// sorted by. Absent sorts before any value. Floats compare as numbers, so -0.0 equals 0.0;
+/// there is no NaN in a query, and where one comes from elsewhere, it has a place by its bits.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// No value.
