@@ -12,6 +12,7 @@ use crate::functions::Functions;
 use crate::rows::{Collect, Sink};
 use crate::run::Options;
 use crate::view::View;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -85,6 +86,91 @@ pub fn exchange<S: Source>(
     Ok(Exchanged { rows: sink.rows, ledger: outcome.ledger, messages: count })
 }
 
+/// The producer of each packet of a source, as the plan allows and a spreading draws.
+///
+/// # Errors
+/// Where the plan can't be spread so.
+pub fn owners(
+    plan: &Physical,
+    source: &mut dyn Source,
+    spreading: Spreading,
+) -> Result<Vec<u128>, Refused> {
+    let mut owners = Owners::new(&needs(plan)?, spreading);
+    let (mut frames, mut all) = (FrameBatch::new(), Vec::new());
+    while source.fill(&mut frames).is_ok_and(|more| more) {
+        let drawn = owners.drawn(&frames);
+        all.extend(drawn.into_iter().map(|drawn| u128::from(drawn) % spreading.producers));
+    }
+    Ok(all)
+}
+
+/// A life of a probe, which has packets and a clock of its own.
+pub struct ProbeLife<S> {
+    /// The probe and the life.
+    pub id: ProducerId,
+    /// Its packets.
+    pub source: S,
+}
+
+/// Runs the worker level of a plan over the packets of each life, and the machine level over their
+/// messages: each life's in their order, and those of the lives of one probe one after the other.
+/// `is_dropped` says of the life of this number and of its message of this number whether that does
+/// not arrive. Returns also how many messages are missing, as the receiver counts.
+///
+/// # Errors
+/// Where the plan can't be spread so.
+///
+/// # Panics
+/// Where a producer fails, or a message is not taken.
+pub fn exchange_lives<S: Source>(
+    plan: &Physical,
+    functions: &Functions,
+    lives: Vec<ProbeLife<S>>,
+    options: &Options,
+    seed: u64,
+    is_dropped: &dyn Fn(usize, usize) -> bool,
+) -> Result<(Exchanged, u64), Refused> {
+    let ids: Vec<ProducerId> = lives.iter().map(|life| life.id).collect();
+    let mut lanes = BTreeMap::<u128, VecDeque<(u64, Vec<u8>)>>::new();
+    let mut count = 0;
+    for (n, ProbeLife { id, mut source }) in lives.into_iter().enumerate() {
+        let (mut at, lane) = (0, lanes.entry(id.probe).or_default());
+        let producer = Producer::new(plan, functions, options, id)?;
+        let outcome = producer.run(&mut source, &mut |message| {
+            if !is_dropped(n, at) {
+                lane.push_back((id.epoch, message.to_vec()));
+            }
+            (at, count) = (at + 1, count + 1);
+            Ok(())
+        });
+        assert!(outcome.error.is_none(), "{id:?}: {:?}", outcome.error);
+    }
+    let probes: Vec<u128> = lanes.keys().copied().collect();
+    let mut receiver = Receiver::new(plan, functions, options, &probes)?;
+    ids.iter().for_each(|id| receiver.begin_life(id.probe, id.epoch));
+    let mut sink = Collect::default();
+    sink.open(receiver.outputs()).expect("memory opens");
+    let mut missing = 0;
+    for turn in 0u64.. {
+        let ready: Vec<u128> = lanes.keys().copied().collect();
+        let Some(chosen) = hash((seed, turn)).checked_rem(ready.len() as u64) else { break };
+        let probe = ready[chosen as usize];
+        let Some((epoch, message)) = lanes.get_mut(&probe).and_then(VecDeque::pop_front) else {
+            lanes.remove(&probe);
+            receiver.set_idle(probe, &mut sink);
+            continue;
+        };
+        match receiver.take(&message, &mut sink) {
+            Ok(Receipt::Taken) => {}
+            other => panic!("probe {probe}, life {epoch}: {other:?}"),
+        }
+        missing += receiver.skip_missing(probe, epoch, &mut sink);
+    }
+    let outcome = receiver.finish(&mut sink);
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    Ok((Exchanged { rows: sink.rows, ledger: outcome.ledger, messages: count }, missing))
+}
+
 /// The messages in the order they come: with an even seed any, with an odd one almost as they were
 /// sent. A third of them comes twice.
 fn arrivals(messages: Vec<Vec<u8>>, seed: u64) -> Vec<Vec<u8>> {
@@ -128,7 +214,14 @@ impl Owners {
     }
 
     fn packets_of(&mut self, probe: u128, frames: &FrameBatch) -> Bits {
-        let Spreading { producers, seed } = self.spreading;
+        let (drawn, producers) = (self.drawn(frames), self.spreading.producers);
+        let owner = |i: usize| u128::from(drawn[i]) % producers;
+        (0..frames.len()).filter(|i| owner(*i) == probe).collect()
+    }
+
+    /// A number of each packet, which is that of its key.
+    fn drawn(&mut self, frames: &FrameBatch) -> Vec<u64> {
+        let seed = self.spreading.seed;
         let mut drawn: Vec<u64> = frames.seq().iter().map(|number| hash((seed, number))).collect();
         if let Some(key) = &self.key {
             classify(frames, &mut self.layers);
@@ -147,8 +240,7 @@ impl Owners {
                 }
             }
         }
-        let owner = |i: usize| u128::from(drawn[i]) % producers;
-        (0..frames.len()).filter(|i| owner(*i) == probe).collect()
+        drawn
     }
 }
 

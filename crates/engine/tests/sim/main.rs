@@ -2,6 +2,7 @@
 //! the engine gives the rows and the counts of the naive model.
 
 mod alert;
+mod apart;
 mod changes;
 mod choices;
 mod expr;
@@ -223,6 +224,27 @@ proptest! {
             let spreading = Spreading { producers, seed: seed.wrapping_add(more) };
             machines::check(&query.0, &traffic, &time, cuts, &expected, spreading)?;
         }
+    }
+
+    /// The same where machines have clocks of their own, and are apart in time.
+    #[test]
+    fn machines_apart_in_time_give_the_answer_of_one(
+        traffic in traffic(), time in time_rules(), cuts in cuts(),
+        query in groups(), producers in 1u128..5, seed: u64,
+    ) {
+        let spreading = Spreading { producers, seed };
+        apart::check(&query.0, &traffic, time.lateness_ns, &cuts, spreading)?;
+    }
+
+    /// Messages that do not arrive are counted, and windows say that they lack something.
+    #[test]
+    fn windows_say_that_messages_are_missing(
+        traffic in traffic(), time in time_rules(), cuts in cuts(),
+        tape in vec(any::<u16>(), 100), producers in 1u128..4, seed: u64,
+    ) {
+        let query = Query(plan::completeness(&mut Choices::new(tape)));
+        let spreading = Spreading { producers, seed };
+        apart::check_dropped(&query.0, &traffic, time.lateness_ns, &cuts, spreading)?;
     }
 
     /// The same of any programs, of which most are refused.

@@ -380,10 +380,28 @@ impl Traffic {
             at: 0,
             batches: 0,
             reached: None,
+            filtered: FILTERED,
         }
     }
 }
 
+impl TrafficSource {
+    /// A source of nothing but some of the packets, by their numbers here, each at a time.
+    pub(crate) fn pick(&self, packets: impl Iterator<Item = (usize, i64)>) -> TrafficSource {
+        let one = |(i, ts)| Stored { ts, reached: None, gap: None, ..self.frames[i] };
+        TrafficSource {
+            chunk: Arc::clone(&self.chunk),
+            frames: packets.map(one).collect(),
+            cuts: self.cuts.clone(),
+            at: 0,
+            batches: 0,
+            reached: None,
+            filtered: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
 struct Stored {
     link: LinkType,
     ts: i64,
@@ -403,6 +421,8 @@ pub(crate) struct TrafficSource {
     batches: usize,
     /// Is to be said by a batch of its own.
     reached: Option<i64>,
+    /// Frames that the capture filter refused, as it tells.
+    filtered: u64,
 }
 
 impl Source for TrafficSource {
@@ -444,8 +464,8 @@ impl Source for TrafficSource {
 
     fn account(&self) -> Account {
         Account {
-            received: self.at as u64 + FILTERED,
-            filtered: FILTERED,
+            received: self.at as u64 + self.filtered,
+            filtered: self.filtered,
             bytes_read: 0,
             ..Account::default()
         }

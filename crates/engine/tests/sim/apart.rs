@@ -1,0 +1,217 @@
+//! Programs on several machines that are apart in time: each has packets and a clock of its own,
+//! begins and ends when it will, is silent for seconds or hours, and may begin again.
+
+use crate::traffic::{START_NS, Traffic, TrafficSource};
+use crate::{Answer, plan};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use weir_engine::exchange::conform::{Exchanged, ProbeLife, Spreading, exchange_lives, owners};
+use weir_engine::exchange::{ProducerId, needs};
+use weir_engine::naive::{self, TimeRules};
+use weir_engine::run::Options;
+use weir_plan::physical::{Needs, Physical};
+use weir_plan::place::place;
+use weir_plan::{Program, Stage, Value, Window, print};
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1000 * MS;
+
+/// The jump that clocks believe, and silences that are just shorter and longer.
+const JUMP: i64 = 60 * SECOND;
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A packet at a probe.
+#[derive(Clone, Copy)]
+struct Seen {
+    ts: i64,
+    /// Its number in the life of its probe.
+    number: usize,
+    probe: u128,
+    life: u64,
+    /// Its number in the traffic.
+    packet: usize,
+}
+
+/// From one packet to the next.
+fn silence(drawn: u64) -> i64 {
+    let more = (drawn >> 8) as i64;
+    match drawn % 100 {
+        0..60 => more % (5 * MS),
+        60..85 => more % (80 * MS),
+        85..90 => 0,
+        90..95 => more % (4 * SECOND),
+        95 | 96 => 59 * SECOND,
+        97 | 98 => 61 * SECOND,
+        _ => more % (3 * 3600 * SECOND),
+    }
+}
+
+/// How much later than the first a probe begins.
+fn begins(drawn: u64) -> i64 {
+    [0, 0, 10 * MS, 59 * SECOND, 61 * SECOND, 3600 * SECOND][drawn as usize % 6]
+}
+
+/// What each probe sees, in the order of one run over the packets of all: by time, then by the
+/// number at the probe, then by the probe. Lives follow each other only where no key asks for one
+/// producer.
+fn spread(
+    plan: &Physical,
+    traffic: &Traffic,
+    spreading: Spreading,
+) -> Result<Vec<Seen>, weir_engine::exchange::Refused> {
+    let may_begin_again = !matches!(needs(plan)?, Needs::Key(_));
+    let owners = owners(plan, &mut traffic.source(&[256]), spreading)?;
+    let (seed, mut now) = (spreading.seed, START_NS);
+    let mut all: Vec<Seen> = Vec::new();
+    for (packet, probe) in owners.into_iter().enumerate() {
+        now += silence(hash((seed, packet)));
+        let ts = now + begins(hash((seed, probe, "begins")));
+        let before = all.iter().rev().find(|seen| seen.probe == probe);
+        let (life, number) = match before {
+            None => (1, 0),
+            Some(before) => {
+                let begins = may_begin_again
+                    && before.ts < ts
+                    && before.life < 5
+                    && hash((seed, packet, "life")).is_multiple_of(20);
+                match begins {
+                    true => (before.life + 1, 0),
+                    false => (before.life, before.number + 1),
+                }
+            }
+        };
+        all.push(Seen { ts, number, probe, life, packet });
+    }
+    all.sort_by_key(|seen| (seen.ts, seen.number, seen.probe));
+    Ok(all)
+}
+
+/// The lives of all probes, each with its packets.
+fn lives(all: &[Seen], source: &TrafficSource) -> Vec<ProbeLife<TrafficSource>> {
+    let mut ids: Vec<(u128, u64)> = all.iter().map(|seen| (seen.probe, seen.life)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let life = |(probe, epoch)| {
+        let mine = all.iter().filter(|seen| (seen.probe, seen.life) == (probe, epoch));
+        let source = source.pick(mine.map(|seen| (seen.packet, seen.ts)));
+        ProbeLife { id: ProducerId { probe, epoch }, source }
+    };
+    ids.into_iter().map(life).collect()
+}
+
+/// Rows of each output, and of programs with sessions in any order: what comes out together depends
+/// on when a clock says so.
+fn by_output(program: &Program, rows: &[(usize, Vec<Value>)]) -> Vec<(usize, Vec<Value>)> {
+    let mut rows = rows.to_vec();
+    let mut stages = program.pipelines.iter().flat_map(|pipeline| &pipeline.stages);
+    let is_session =
+        |s: &Stage| matches!(s, Stage::Summarize(s) if matches!(s.window, Window::Session(_)));
+    match stages.any(is_session) {
+        true => rows.sort(),
+        false => rows.sort_by_key(|(output, _)| *output),
+    }
+    rows
+}
+
+/// The answer of one run over the packets of all probes, and that of several.
+fn both(
+    program: &Program,
+    traffic: &Traffic,
+    lateness_ns: i64,
+    cuts: &[usize],
+    spreading: Spreading,
+    is_dropped: &dyn Fn(usize, usize) -> bool,
+) -> Option<(Answer, Exchanged, u64)> {
+    let plan = Physical::new(program, &[]);
+    let all = spread(&plan, traffic, spreading).ok()?;
+    let source = traffic.source(cuts);
+    let options = Options { lateness_ns, jump_ns: JUMP, ..Options::default() };
+    let functions = plan::functions();
+    let lives = lives(&all, &source);
+    let seed = spreading.seed;
+    let got = exchange_lives(&plan, &functions, lives, &options, seed, is_dropped);
+    let (got, missing) = got.ok()?;
+    let mut merged = source.pick(all.iter().map(|seen| (seen.packet, seen.ts)));
+    let rules = TimeRules { lateness_ns, jump_ns: JUMP };
+    let want = naive::run(program, &functions, &mut merged, &rules);
+    Some(((want.rows, want.ledger, Vec::new()), got, missing))
+}
+
+/// Whether a program reads the numbers of packets, which each life counts by itself, or fills
+/// windows: which keys are filled in between probes that are far apart is not yet that of one run.
+fn is_left_out(program: &Program) -> bool {
+    let text = print::explain(program, 1);
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|word| word == "number" || word == "fill")
+}
+
+/// Fails unless machines that are apart in time give the rows and counts of one run over the
+/// packets of all.
+pub(crate) fn check(
+    program: &Program,
+    traffic: &Traffic,
+    lateness_ns: i64,
+    cuts: &[usize],
+    spreading: Spreading,
+) -> Result<(), TestCaseError> {
+    if place(program).ends_early || is_left_out(program) {
+        return Ok(());
+    }
+    let never = &|_, _| false;
+    let Some((want, got, missing)) = both(program, traffic, lateness_ns, cuts, spreading, never)
+    else {
+        return Ok(());
+    };
+    let answer = (by_output(program, &got.rows), got.ledger, Vec::new());
+    let want = (by_output(program, &want.0), want.1, want.2);
+    prop_assert_eq!(missing, 0);
+    crate::same(&answer, &want, &format!("{spreading:?}, apart, batches of {cuts:?}"))
+}
+
+/// Fails where messages do not arrive, and neither the count of missing ones nor `completeness()`
+/// says so. Rows of `program` end with that and with a count.
+pub(crate) fn check_dropped(
+    program: &Program,
+    traffic: &Traffic,
+    lateness_ns: i64,
+    cuts: &[usize],
+    spreading: Spreading,
+) -> Result<(), TestCaseError> {
+    if is_left_out(program) {
+        return Ok(());
+    }
+    let lives = RefCell::new(BTreeMap::<usize, Vec<bool>>::new());
+    let is_dropped = |life: usize, message: usize| {
+        let drawn = hash((spreading.seed, life, message, "dropped"));
+        let is_dropped = drawn.is_multiple_of(6);
+        lives.borrow_mut().entry(life).or_default().push(is_dropped);
+        is_dropped
+    };
+    let answers = both(program, traffic, lateness_ns, cuts, spreading, &is_dropped);
+    let Some((want, got, missing)) = answers else { return Ok(()) };
+    // After the last that arrives of a life, nobody knows that there are more.
+    let between = |all: &Vec<bool>| {
+        let known = all.iter().rposition(|is_dropped| !is_dropped).map_or(0, |last| last + 1);
+        all[..known].iter().filter(|is_dropped| **is_dropped).count() as u64
+    };
+    prop_assert_eq!(missing, lives.borrow().values().map(between).sum::<u64>());
+    let keyed = |(_, row): &(usize, Vec<Value>)| {
+        let (key, last) = row.split_at(row.len() - 2);
+        (key.to_vec(), last[1].clone())
+    };
+    let want: BTreeMap<Vec<Value>, Value> = want.0.iter().map(keyed).collect();
+    for row in &got.rows {
+        let (key, n) = keyed(row);
+        let share = &row.1[row.1.len() - 2];
+        let is_less = matches!(share, Value::Float(share) if *share < 1.0);
+        prop_assert!(is_less || want.get(&key) == Some(&n), "{:?}, not {:?}", row, want.get(&key));
+    }
+    Ok(())
+}
