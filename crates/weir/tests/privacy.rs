@@ -249,6 +249,9 @@ fn write(folder: &Path, name: &str, frames: &[Vec<u8>]) {
     std::fs::write(folder.join(name), file).expect("a file");
 }
 
+/// Makes the headers that announce a number.
+type MakeFrame = fn(u16) -> Frame;
+
 /// Each number by which tshark finds a decoder, with each inside.
 #[test]
 fn no_number_that_tshark_knows_lets_an_address_out() {
@@ -257,7 +260,7 @@ fn no_number_that_tshark_knows_lets_an_address_out() {
     };
     let output = Command::new("tshark").args(["-G", "decodes"]).output().expect("tshark runs");
     let listing = String::from_utf8_lossy(&output.stdout).into_owned();
-    let makers: [(&str, fn(u16) -> Frame); 5] = [
+    let makers: [(&str, MakeFrame); 5] = [
         ("ethertype", |n| Frame::ethernet().put(12, &n.max(0x600).to_be_bytes())),
         ("udp.port", |n| outer().udp(50_000, n)),
         ("tcp.port", |n| outer().tcp(50_000, n)),
