@@ -65,8 +65,8 @@ impl Clock {
         Clock { max: reached, started, ..Clock::new(lateness_ns, jump_ns) }
     }
 
-    /// The time that it has come to, [`i64::MIN`] if none, and times after it that it did not believe
-    /// yet.
+    /// The time that it has come to, [`i64::MIN`] if none, and times after it that it did not
+    /// believe yet.
     pub(crate) fn stands_at(&self) -> (i64, &[i64]) {
         (if self.started { self.max } else { i64::MIN }, &self.held[..self.held_len])
     }

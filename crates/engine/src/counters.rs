@@ -35,8 +35,9 @@ pub struct Ledger {
     pub malformed: [u64; REASONS],
     /// Rows that came after their window had closed, over all windows.
     pub late: u64,
-    /// Rows that came so late to sessions that in the order of times they might have come to others,
-    /// or ended them elsewhere, and sessions that ended with a row that the watermark had passed.
+    /// Rows that came so late to sessions that in the order of times they might have come to
+    /// others, or ended them elsewhere, and sessions that ended with a row that the watermark had
+    /// passed.
     pub lagging: u64,
     /// Packets whose time is before that of a packet that came earlier.
     pub disordered: u64,

@@ -183,8 +183,8 @@ pub struct Summarize {
     pub fill: Option<Fill>,
     /// Of sessions: a row for which this holds is the last one of its session.
     pub until: Option<Expr>,
-    /// Of sessions: a row for which this holds joins none that `until` has closed, however long that
-    /// one lingers.
+    /// Of sessions: a row for which this holds joins none that `until` has closed, however long
+    /// that one lingers.
     pub unless: Option<Expr>,
     /// Groups of one window, or of one pane where windows slide, and keys that are filled in; rows
     /// of further groups are counted as evicted. A bound below

@@ -57,17 +57,17 @@ pub enum Window {
 /// When the rows of a key are one session.
 ///
 /// A session starts with a row that finds none of its key open. A row ends the open one before it
-/// joins if its time is `gap_ns` or more after the greatest of the session's rows, or `active_ns` or
-/// more after the least; then it starts the next. How long a session waits for its next row is
+/// joins if its time is `gap_ns` or more after the greatest of the session's rows, or `active_ns`
+/// or more after the least; then it starts the next. How long a session waits for its next row is
 /// judged by when its latest came: the latest of the times of its rows and of the watermarks at
-/// which they came, as in a [`crate::Scan`]; so a late row is not lost. A row closes the session that it joined if `until` holds for it, or if it is number
-/// `rows`. A closed session has `linger_ns`, if that is shorter, in the place of `gap_ns`, or nothing: it still takes rows of times
-/// before its end, and others for so long; but a row for which `unless` holds, or that comes after
-/// number `rows`, starts the next. A session also ends when a tick of the watermark finds it idle
-/// for `gap_ns` or more,
-/// when the input ends, and, as the one whose latest row came before those of all others, when a
-/// row needs its place among `max_groups`: that one is counted as evicted, and put out like all
-/// others.
+/// which they came, as in a [`crate::Scan`]; so a late row is not lost. A row closes the session
+/// that it joined if `until` holds for it, or if it is number `rows`. A closed session has
+/// `linger_ns`, if that is shorter, in the place of `gap_ns`, or nothing: it still takes rows of
+/// times before its end, and others for so long; but a row for which `unless` holds, or that comes
+/// after number `rows`, starts the next. A session also ends when a tick of the watermark finds it
+/// idle for `gap_ns` or more, when the input ends, and, as the one whose latest row came before
+/// those of all others, when a row needs its place among `max_groups`: that one is counted as
+/// evicted, and put out like all others.
 ///
 /// Sessions that have ended come out when the watermark passes a multiple of [`Session::tick_ns`],
 /// by the time they started, then by key, then in the order they ended. The first column, `ts`, is

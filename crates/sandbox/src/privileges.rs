@@ -139,8 +139,8 @@ pub(super) fn keep(needed: CapabilitySet) -> Result<String, GiveUpError> {
     Ok(names(keep))
 }
 
-/// Empties the bounding set of the calling thread, if it may with these capabilities. A program that
-/// it starts then gains none, whatever its file says.
+/// Empties the bounding set of the calling thread, if it may with these capabilities. A program
+/// that it starts then gains none, whatever its file says.
 fn bound_none(have: CapabilitySet) -> Result<(), GiveUpError> {
     if !have.contains(CapabilitySet::SETPCAP) {
         return Ok(());

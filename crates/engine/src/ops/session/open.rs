@@ -1,7 +1,7 @@
 //! The sessions of one layout that take rows: found by key, ended, and their rows used again.
 //!
-//! The word [`META`] of a session: the low byte holds flags, the rest, while it takes rows, when its
-//! latest row came, as the number of that row; after its end, the [`EndReason`].
+//! The word [`META`] of a session: the low byte holds flags, the rest, while it takes rows, when
+//! its latest row came, as the number of that row; after its end, the [`EndReason`].
 
 use super::wheel::Wheel;
 use crate::agg::end_reason::SHIFT;

@@ -29,7 +29,8 @@ fn udp(port: u16, parts: &[&[u8]]) -> Frame {
     TRUE.four().udp(50_000, port).payload(&parts.concat())
 }
 
-/// An error that quotes a packet, cut or padded to 128 bytes, with an object of this class after it.
+/// An error that quotes a packet, cut or padded to 128 bytes, with an object of this class after
+/// it.
 fn error_with(length: u8, class: u8, content: [u8; 4]) -> Frame {
     let quoted = [&TRUE.quoted()[..], &[0; 128]].concat();
     let object = [&[0x20, 0, 0, 0, 0, 8, class, 1][..], &content].concat();
