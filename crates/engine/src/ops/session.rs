@@ -12,12 +12,11 @@
 //! | Merge | partitioned by key |
 //! | Exact? | as its aggregates; which session is put out is exact where the query names `max`; where it names none, each worker holds that many |
 //!
-//! A session that takes rows is a row in the table of its layout, where an index over keys finds it:
-//! one that is open, and one that is closed and lingers, or whose end the watermark has not passed.
-//! One that has ended stays in its place, but not in the index, until the next tick. Then its row is
-//! copied into [`Groups`] of sessions that have ended, and used again. Aggregates that keep more
-//! than rows (sets, texts) would keep that: with these, the sessions that take rows are copied too,
-//! and the table starts anew.
+//! An index over keys finds the sessions that take rows in the table of their layout: those that
+//! are open, and those that are closed and linger, or whose end the watermark has not passed. One
+//! that has ended stays there until the next tick. Then its row is copied into [`Groups`], and used
+//! again. Aggregates that keep more than rows (sets, texts) would keep that: with these, the
+//! sessions that take rows are copied too, and the table starts anew.
 
 mod open;
 mod wheel;

@@ -7,8 +7,8 @@ pub(super) fn causes(lost: Lost, unread: Unread) -> String {
     let seconds = f64::from(unread.longest_ms) / 1000.0;
     let away = (unread.frames > 0).then(|| {
         format!(
-            "           {} came while nothing was read, once for {seconds:.1} s: the run was stopped \
-             or waited, or other processes had the processors; -B holds more\n",
+            "           {} came while nothing was read, once for {seconds:.1} s: the run was \
+             stopped or waited, or other processes had the processors; -B holds more\n",
             unread.frames
         )
     });
