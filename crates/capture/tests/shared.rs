@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use weir_capture::{Options, open, open_reader};
 use weir_packet::source::{FrameBatch, LinkType, Source, SourceError};
+use weir_packet::time::NO_TIME;
 use weir_packet::walk;
 
 /// `(packets, bytes on the wire, bytes captured)` where we read a capture otherwise than tshark,
@@ -59,9 +60,8 @@ fn truth(root: &Path) -> Vec<(String, Value)> {
     lines.map(|v| (v["file"].as_str().unwrap().to_owned(), v)).collect()
 }
 
-/// All that a source delivers, and its error if it ends in one. In files with simple packet
-/// blocks a time of 0 stands for none.
-fn totals(mut source: Box<dyn Source>, zero_is_none: bool) -> (Totals, Option<SourceError>) {
+/// All that a source delivers, and its error if it ends in one.
+fn totals(mut source: Box<dyn Source>) -> (Totals, Option<SourceError>) {
     let (mut batch, mut t) = (FrameBatch::new(), Totals::default());
     let error = loop {
         match source.fill(&mut batch) {
@@ -76,7 +76,7 @@ fn totals(mut source: Box<dyn Source>, zero_is_none: bool) -> (Totals, Option<So
             t.bytes_captured += u64::from(caplen);
             t.bytes_wire += u64::from(len);
             t.truncated += u64::from(caplen < len);
-            if ts != 0 || !zero_is_none {
+            if ts != NO_TIME {
                 t.first = t.first.or(Some(ts));
                 t.last = Some(ts);
             }
@@ -100,6 +100,7 @@ fn simple_packets(truth: &Value) -> bool {
 
 fn expected(truth: &Value) -> Totals {
     let number = |key: &str| truth[key].as_u64().unwrap();
+    // Where a packet has no time, tshark says 0.
     let time = |key: &str| {
         let ts = truth[key].as_str().map(nanoseconds);
         ts.filter(|ts| *ts != 0 || !simple_packets(truth))
@@ -134,7 +135,7 @@ fn totals_are_those_of_tshark() {
     let options = Options { any_link: true, ..Options::default() };
     for (file, truth) in truth(&root) {
         let source = open(root.join(&file).to_str().unwrap(), &options).unwrap();
-        let (got, error) = totals(source, simple_packets(&truth));
+        let (got, error) = totals(source);
         match OTHERWISE.iter().find(|(f, ..)| file.ends_with(f)) {
             Some((_, numbers, why)) => {
                 let got = [got.packets, got.bytes_wire, got.bytes_captured];
@@ -154,9 +155,9 @@ fn streams_give_what_files_give() {
     for (file, _) in truth(&root) {
         let path = root.join(&file);
         let path = path.to_str().unwrap();
-        let (mapped, error) = totals(open(path, &options).unwrap(), false);
+        let (mapped, error) = totals(open(path, &options).unwrap());
         let stream = open_reader(path, File::open(path).unwrap(), &options).unwrap();
-        let (streamed, stream_error) = totals(stream, false);
+        let (streamed, stream_error) = totals(stream);
         assert_eq!(mapped, streamed, "{file}");
         let text = |e: Option<SourceError>| e.map(|e| e.to_string());
         assert_eq!(text(error), text(stream_error), "{file}");
@@ -171,7 +172,7 @@ fn link_types_that_are_not_decoded_are_named() {
         let links = truth["linktypes"].as_array().unwrap();
         let links: Vec<_> = links.iter().map(|n| LinkType(n.as_u64().unwrap() as u16)).collect();
         let source = open(root.join(&file).to_str().unwrap(), &Options::default()).unwrap();
-        match totals(source, false).1 {
+        match totals(source).1 {
             Some(SourceError::LinkType { link, .. }) => {
                 assert!(links.contains(&link) && !walk::supported(link), "{file}: {link:?}");
                 named += 1;
