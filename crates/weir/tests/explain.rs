@@ -70,7 +70,7 @@ fn json_gives_every_plan_back() {
 
 /// A change of these snapshots is a change of the format: it needs another version.
 #[test]
-fn the_format_is_that_of_version_2() {
+fn the_format_is_that_of_version_3() {
     assert_snapshot!(json(&plan(EVERYTHING)));
 }
 
@@ -204,9 +204,9 @@ fn other_versions_and_members_are_refused_by_name() {
         let error = read(&bad).expect_err(&bad).to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check(r#""version": 2"#, r#""version": 1"#, "format version 1; only version 2 can be read");
-    check(r#""version": 2"#, r#""vision": 2"#, "it has no `version`");
-    check(r#""version": 2"#, r#""version": 2, "more": 2"#, "unknown member `more`");
+    check(r#""version": 3"#, r#""version": 1"#, "format version 1; only version 3 can be read");
+    check(r#""version": 3"#, r#""vision": 3"#, "it has no `version`");
+    check(r#""version": 3"#, r#""version": 3, "more": 2"#, "unknown member `more`");
     check(r#""frame": false"#, r#""frame": 0"#, "carries.frame: expected true or false; found 0");
     check(r#""field": "tcp""#, r#""field": "tpc""#, "there is no packet field `tpc`");
     check(r#""limit": "3""#, r#""limit": 3"#, "expected a whole number as a string; found 3");

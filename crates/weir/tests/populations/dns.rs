@@ -150,7 +150,9 @@ pub(crate) fn slow(_: &[Packet]) -> Own {
 /// Bytes of information in different names below a domain: five classes by bits, in each the mean of
 /// all questions times the number of different names.
 pub(crate) fn information(_: &[Packet]) -> Own {
-    let mut domains: BTreeMap<Vec<String>, [(BTreeSet<String>, Vec<f64>); 5]> = BTreeMap::new();
+    // Of a class the different names, and the bits of each question.
+    type OfClass = (BTreeSet<String>, Vec<f64>);
+    let mut domains: BTreeMap<Vec<String>, [OfClass; 5]> = BTreeMap::new();
     for &(ms, n, _, _, _, name, code) in MESSAGES {
         if code.is_some() {
             continue;

@@ -470,7 +470,9 @@ const PAIRS: &str = "packets | where ip | project ts, hosts, len";
 
 /// Pairs with more than a fifth of what four seconds carry, every two seconds.
 fn large_pairs(packets: &[Row]) -> Vec<Row> {
-    let mut windows: BTreeMap<i64, (i64, BTreeMap<[String; 2], (Row, i64)>)> = BTreeMap::new();
+    // Of a pair its columns, and its bytes.
+    type Pairs = BTreeMap<[String; 2], (Row, i64)>;
+    let mut windows: BTreeMap<i64, (i64, Pairs)> = BTreeMap::new();
     for row in packets {
         let last = int(&row[0]).div_euclid(2 * SECOND);
         for window in [last - 1, last] {

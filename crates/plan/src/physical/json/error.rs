@@ -5,7 +5,7 @@ use crate::physical::fault::PlanFault;
 use std::fmt;
 
 /// The version of the format.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// Nesting of brackets: two for each level of an expression, and those around it.
 pub(super) const NESTING_MAX: usize = 4 * DEPTH_MAX + 64;

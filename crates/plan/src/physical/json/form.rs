@@ -46,7 +46,7 @@ pub(super) fn write_plan(
 
 /// Reads what [`write_plan`] wrote.
 pub(super) fn read_plan(object: &Members<'_>, from: &Reader<'_>) -> Result<Physical, Mistake> {
-    debug_assert_eq!(VERSION, 2, "each version has a form of its own");
+    debug_assert_eq!(VERSION, 3, "each version has a form of its own");
     Ok(Physical {
         source: object.read::<Option<SourceKind>>("source", from)?.unwrap_or_default(),
         pipelines: object.read("pipelines", from)?,
