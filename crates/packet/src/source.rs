@@ -7,7 +7,7 @@ mod columns;
 mod times;
 
 pub use crate::link_type::LinkType;
-pub use account::{Account, Gap, KernelCounts, Lost, Unread};
+pub use account::{Account, Gap, KernelCounts, Lost, PauseLosses};
 pub use batch::FrameBatch;
 pub use chunk::Chunk;
 

@@ -2,7 +2,7 @@
 
 use super::clock::Stopwatch;
 use crate::limits::{REACHED_BEHIND_NS, READ_PAUSE_MS, WAIT_MS};
-use weir_packet::source::{FrameBatch, Gap, Lost, Unread};
+use weir_packet::source::{FrameBatch, Gap, Lost, PauseLosses};
 
 /// Makes gaps of counts that grow.
 ///
@@ -21,7 +21,7 @@ pub(super) struct Losses {
     by_wires: u64,
     by_ring: u64,
     /// What the ring lost while nothing was read.
-    pub(super) unread: Unread,
+    pub(super) unread: PauseLosses,
     /// What batches have not said yet.
     pub(super) gap: Option<Gap>,
     /// Whether frames bear the times of another clock.
@@ -45,7 +45,7 @@ impl Losses {
     /// From now on, as that is by the clock whose times frames bear, and which may be foreign.
     pub(super) fn since(now: i64, foreign: bool) -> Losses {
         let (asked, gap, open) = (Stopwatch::start(), None, OpenGap::No);
-        let (by_wires, by_ring, unread) = (0, 0, Unread::default());
+        let (by_wires, by_ring, unread) = (0, 0, PauseLosses::default());
         Losses { asked, since: now, counted: 0, by_wires, by_ring, unread, gap, foreign, open }
     }
 
@@ -66,7 +66,7 @@ impl Losses {
         let since_asked_ms = self.asked.elapsed_ms();
         let by_ring = lost.ring.saturating_sub(self.by_ring);
         if by_ring > 0 && since_asked_ms >= READ_PAUSE_MS {
-            self.unread.merge(Unread { frames: by_ring, longest_ms: since_asked_ms });
+            self.unread.merge(PauseLosses { frames: by_ring, longest_ms: since_asked_ms });
         }
         self.by_ring = lost.ring;
         let after = after.filter(|_| !self.foreign).unwrap_or(Gap::OPEN);

@@ -13,7 +13,7 @@ pub struct Account {
     /// Frames that were there and could not be read.
     pub lost: Lost,
     /// Those of them that were lost while nothing was read for a while.
-    pub unread: Unread,
+    pub unread: PauseLosses,
     /// Bytes of the file read so far, before decompression; for a progress display.
     pub bytes_read: u64,
 }
@@ -40,16 +40,16 @@ impl Account {
 /// Frames that the ring lost while nothing read it: the process was stopped or had no processor, or
 /// waited for another.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Unread {
+pub struct PauseLosses {
     /// How many.
     pub frames: u64,
     /// The longest time without a read, in milliseconds.
     pub longest_ms: u32,
 }
 
-impl Unread {
+impl PauseLosses {
     /// Adds those of another source.
-    pub fn merge(&mut self, other: Unread) {
+    pub fn merge(&mut self, other: PauseLosses) {
         self.frames = self.frames.saturating_add(other.frames);
         self.longest_ms = self.longest_ms.max(other.longest_ms);
     }

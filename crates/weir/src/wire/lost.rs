@@ -1,9 +1,9 @@
 //! What was lost on the way from a wire, in words.
 
-use weir_packet::source::{Lost, Unread};
+use weir_packet::source::{Lost, PauseLosses};
 
 /// Why the ring was full, and the option that helps.
-pub(super) fn causes(lost: Lost, unread: Unread) -> String {
+pub(super) fn causes(lost: Lost, unread: PauseLosses) -> String {
     let seconds = f64::from(unread.longest_ms) / 1000.0;
     let away = (unread.frames > 0).then(|| {
         format!(
@@ -42,8 +42,8 @@ mod tests {
     #[test]
     fn a_pause_is_told_from_packets_that_come_too_fast() {
         let lost = |ring| Lost { interface: 1, kernel: 2, ring };
-        let away = |frames| Unread { frames, longest_ms: 3_060 };
-        assert_eq!(causes(lost(0), Unread::default()), "");
+        let away = |frames| PauseLosses { frames, longest_ms: 3_060 };
+        assert_eq!(causes(lost(0), PauseLosses::default()), "");
         let told = causes(lost(914), away(900));
         let lines: Vec<&str> = told.lines().map(str::trim_start).collect();
         assert!(
@@ -52,6 +52,6 @@ mod tests {
         assert!(lines[1].starts_with("14 came faster than they were read: -j reads faster, "));
         assert_eq!(lines.len(), 2);
         assert_eq!(causes(lost(900), away(900)).lines().count(), 1);
-        assert!(causes(lost(9), Unread::default()).contains("9 came faster"));
+        assert!(causes(lost(9), PauseLosses::default()).contains("9 came faster"));
     }
 }
