@@ -35,7 +35,7 @@ public final class WireTest {
     public static void main(String[] args) throws Exception {
         List<byte[]> messages = messages(Files.readString(Path.of(args[0])));
         JobPlan plan = JobPlan.read(Files.readString(Path.of(args[1])));
-        check(4, messages.size());
+        check(5, messages.size());
         example(messages, plan);
         merged(messages, plan);
         mutated(messages, plan);
@@ -78,7 +78,8 @@ public final class WireTest {
         check(2, window.number);
         check("2026-11-21T05:00:00Z", Text.time(window.time));
         check(2, Merger.groups(plan, Message.read(messages.get(2))).size());
-        check(1, Message.read(messages.get(3)).reason);
+        check(Message.Kind.CLOCK, Message.read(messages.get(3)).kind);
+        check(1, Message.read(messages.get(4)).reason);
     }
 
     private static void merged(List<byte[]> messages, JobPlan plan) throws Unreadable {
@@ -92,7 +93,7 @@ public final class WireTest {
             }
         }
         merger.finish(sink);
-        check(4, merger.repeated());
+        check(5, merger.repeated());
         check("[{\"ts\":\"2026-11-21T05:00:00Z\",\"ip.src\":\"192.0.2.1\",\"packets\":4,"
                 + "\"ports\":1},"
                 + " {\"ts\":\"2026-11-21T05:00:00Z\",\"ip.src\":\"192.0.2.66\",\"packets\":4,"
@@ -273,8 +274,8 @@ public final class WireTest {
         ProbeLives probe = new ProbeLives();
         check(true, probe.take(Message.read(messages.get(0))));
         check(false, probe.take(Message.read(messages.get(0))));
-        check(true, probe.take(Message.read(messages.get(3))));
-        check("2 false", probe.missing() + " " + probe.isWaitedFor());
+        check(true, probe.take(Message.read(messages.get(4))));
+        check("3 false", probe.missing() + " " + probe.isWaitedFor());
         check(false, probe.take(Message.read(messages.get(1))));
         byte[] later = messages.get(1).clone();
         later[41]++;
