@@ -14,7 +14,7 @@ pub(super) struct Indices {
     last: (u32, CapturePoint),
     /// When the kernel was last asked what interfaces there are, where it is.
     asked: Option<Stopwatch>,
-    /// What asks it, opened once: a run makes no sockets later.
+    /// The sockets that ask it, opened once: a run makes none later.
     kernel: Option<Kernel>,
 }
 
@@ -91,7 +91,7 @@ impl Indices {
     }
 }
 
-/// What says which interfaces there are, if something does.
+/// The source of the list of interfaces, if there is one.
 #[cfg(target_os = "linux")]
 fn kernel() -> Option<Kernel> {
     Kernel::open().ok()

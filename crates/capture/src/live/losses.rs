@@ -20,7 +20,7 @@ pub(super) struct Losses {
     /// How many of these interfaces had lost, and the ring.
     by_wires: u64,
     by_ring: u64,
-    /// What the ring lost while nothing was read.
+    /// Frames that the ring lost while nothing was read.
     pub(super) unread: PauseLosses,
     /// What batches have not said yet.
     pub(super) gap: Option<Gap>,

@@ -175,7 +175,7 @@ impl Code {
         self.code.push(op(test, k));
     }
 
-    /// What was loaded stays, and the header starts so many bytes later.
+    /// The registers stay as they are, and the header starts so many bytes later.
     fn advance(&mut self, bytes: u32) {
         self.add(&[(STORE, VALUE), (LOAD_CELL, START), (ADD, bytes), (STORE, START)]);
         self.add(&[(A_TO_X, 0), (LOAD_CELL, VALUE)]);
