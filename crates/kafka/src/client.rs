@@ -9,6 +9,7 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::OwnedMessage;
 use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -57,6 +58,10 @@ pub(crate) struct Watch {
     delivery: Condvar,
     pub(crate) delivered: AtomicU64,
     pub(crate) failed: AtomicU64,
+    /// Records that came back unsent, with their numbers.
+    returned: Mutex<Vec<(usize, OwnedMessage)>>,
+    /// Bytes of the records that wait.
+    pub(crate) waiting_bytes: AtomicU64,
     is_away: AtomicBool,
     is_full: AtomicBool,
     /// Whether a broker has answered once: until then the caller says what is wrong.
@@ -72,7 +77,7 @@ pub(crate) fn check(client: &ThreadedProducer<Watch>) -> Result<(), KafkaFault> 
     let fatal = || client.fatal_error().map(|(_, why)| plain(&why));
     match client.context().refusal().or_else(fatal) {
         None => Ok(()),
-        Some(why) => Err(KafkaFault::Refused { undelivered: 0, why }),
+        Some(why) => Err(KafkaFault::Refused { undelivered: 0, on_disk: 0, why }),
     }
 }
 
@@ -86,6 +91,8 @@ impl Watch {
             delivery: Condvar::new(),
             delivered: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            returned: Mutex::default(),
+            waiting_bytes: AtomicU64::new(0),
             is_away: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             has_begun: AtomicBool::new(false),
@@ -106,6 +113,13 @@ impl Watch {
     /// Why a broker refused a record, if one did.
     pub(crate) fn refusal(&self) -> Option<String> {
         lock(&self.refused).clone()
+    }
+
+    /// The records that came back unsent, in the order in which they were handed over.
+    pub(crate) fn take_returned(&self) -> Vec<OwnedMessage> {
+        let mut all = std::mem::take(&mut *lock(&self.returned));
+        all.sort_by_key(|(number, _)| *number);
+        all.into_iter().map(|(_, message)| message).collect()
     }
 
     /// Waits for a delivery, at most so long.
@@ -194,13 +208,23 @@ impl ClientContext for Watch {
 }
 
 impl ProducerContext for Watch {
-    type DeliveryOpaque = ();
+    /// The number of a record, from 1 on; 0 of one that is not kept.
+    type DeliveryOpaque = usize;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+    fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
+        let (Ok(message) | Err((_, message))) = result;
+        if number > 0 {
+            let bytes = record_bytes(message.payload_len());
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
         match result {
             Ok(_) => {
                 self.delivered.fetch_add(1, Ordering::Relaxed);
                 self.is_back();
+            }
+            // Those on their way may have arrived; whoever reads them takes each one once.
+            Err((error, message)) if number > 0 && is_unsent(error) => {
+                lock(&self.returned).push((number, message.detach()));
             }
             Err((error, _)) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
@@ -209,6 +233,17 @@ impl ProducerContext for Watch {
         }
         self.delivery.notify_all();
     }
+}
+
+/// Whether a record was taken from the client before a broker has refused or confirmed it.
+fn is_unsent(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{PurgeInflight, PurgeQueue};
+    error.rdkafka_error_code().is_some_and(|code| matches!(code, PurgeInflight | PurgeQueue))
+}
+
+/// Bytes of a record with a value of so many, and what is said of it, on disk.
+pub(crate) fn record_bytes(value: usize) -> u64 {
+    value as u64 + 64
 }
 
 impl ConsumerContext for Watch {}

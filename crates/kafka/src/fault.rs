@@ -28,12 +28,14 @@ pub enum KafkaFault {
     Refused {
         /// How many were not delivered.
         undelivered: u64,
+        /// Bytes on disk, for the next run.
+        on_disk: u64,
         /// The first reason.
         why: String,
     },
     /// Records were still waiting when the time for that was over.
     Undelivered {
-        /// How many.
+        /// How many are lost.
         records: u64,
         /// Bytes on disk, for the next run.
         on_disk: u64,
@@ -73,16 +75,25 @@ impl fmt::Display for KafkaFault {
             KafkaFault::Partition { partition, count } => {
                 write!(f, "the topic has no partition {partition}: it has {count}, numbered from 0")
             }
-            KafkaFault::Refused { undelivered, why } => {
-                write!(f, "a broker refuses records: {why}; {undelivered} were not delivered")
+            KafkaFault::Refused { undelivered, on_disk, why } => {
+                write!(f, "a broker refuses records: {why}; {undelivered} were not delivered")?;
+                match on_disk {
+                    0 => Ok(()),
+                    _ => write!(f, ", and {on_disk} bytes stay on disk for the next run"),
+                }
             }
             KafkaFault::Undelivered { records, on_disk: 0, why } => {
-                write!(f, "{records} records could not be delivered in time: {why}")
+                write!(f, "{records} records could not be delivered in time, and are lost: {why}")
             }
+            KafkaFault::Undelivered { records: 0, on_disk, why } => write!(
+                f,
+                "no record is lost, but {on_disk} bytes could not be delivered in time, and stay \
+                 on disk (--kafka-spill) for the next run: {why}"
+            ),
             KafkaFault::Undelivered { records, on_disk, why } => write!(
                 f,
-                "{records} records could not be delivered in time, and {on_disk} bytes stay on \
-                 disk for the next run of this probe: {why}"
+                "{records} records could not be delivered in time, and are lost; {on_disk} bytes \
+                 stay on disk (--kafka-spill) for the next run: {why}"
             ),
             KafkaFault::Spill(e) => write!(f, "records can't wait on disk (--kafka-spill): {e}"),
             KafkaFault::Torn(n) => {

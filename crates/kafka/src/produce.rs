@@ -3,12 +3,11 @@
 use crate::client::partition_of;
 use crate::limits::HEAD_EVERY_MESSAGES;
 use crate::order::{CarrierOrder, ProduceOrder};
-use crate::outbound::{Outbound, Telling};
+use crate::outbound::{OnDisk, Outbound, Telling};
 use crate::record::{CUT, EPOCH_HEADER, parts};
 use crate::spill::{OutHeader, OutRecord, Spill};
 use crate::{KafkaFault, PipeOfProbe, Produced, Say};
-use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::BaseRecord;
+use rdkafka::message::{Header, Headers as _, Message as _, OwnedHeaders, OwnedMessage};
 use std::io::{self, Read};
 use weir_cluster::{ProbeHead, ProbeReader, StreamItem};
 use weir_engine::exchange::{Body, EndOf, Message, end_message};
@@ -48,8 +47,23 @@ pub fn produce(
     };
     let records = Records { out: out.over(spill), order, task, partition };
     ready()?;
-    let delivered = records.out.carry(&|kept| records.offer(kept), || records.all(from.stream))?;
+    let disk = OnDisk { offer: &|kept| records.offer(kept), restore };
+    let delivered = records.out.carry(&disk, || records.all(from.stream))?;
     Ok(Produced { partition, delivered })
+}
+
+/// A record as it was handed to the client.
+fn restore(sent: &OwnedMessage) -> Option<OutRecord> {
+    let (mut epoch, mut further) = (None, None);
+    for header in sent.headers()?.iter() {
+        let text = std::str::from_utf8(header.value?).ok()?;
+        let known = [OutHeader::Part, OutHeader::End].into_iter().find(|h| h.name() == header.key);
+        match known {
+            Some(known) => further = Some((known, text.to_owned())),
+            None => epoch = text.parse().ok(),
+        }
+    }
+    Some(OutRecord { epoch: epoch?, header: further, value: sent.payload()?.to_vec() })
 }
 
 /// The records of a probe.
@@ -64,7 +78,10 @@ impl Records<'_> {
     /// Reads the stream to its end.
     fn all(&self, from: &mut dyn Read) -> Result<(), KafkaFault> {
         // Where there is no head, the run ended before it began to publish, and says why.
-        let Ok((mut reader, mut head)) = ProbeReader::new(from) else { return Ok(()) };
+        let Ok((mut reader, mut head)) = ProbeReader::new(from) else {
+            self.out.is_cut();
+            return Ok(());
+        };
         self.begin(&head)?;
         let mut message = Vec::new();
         let (mut next, mut since, mut has_ended) = (0, 0, false);
@@ -105,6 +122,7 @@ impl Records<'_> {
 
     /// Ends a life whose run was killed: readers need not wait for it.
     fn cut(&self, head: &ProbeHead, number: u64) -> Result<(), KafkaFault> {
+        self.out.is_cut();
         let print = u128::from_str_radix(&head.fingerprint, 16).unwrap_or(0);
         let value = end_message(print, head.id(), number, EndOf::Source);
         let header = Some((OutHeader::End, CUT.to_owned()));
@@ -124,7 +142,7 @@ impl Records<'_> {
         if let Some((header, value)) = &out.header {
             headers = headers.insert(Header { key: header.name(), value: Some(value) });
         }
-        let record = BaseRecord::to(&self.order.topic.topic).key(&self.task.log.probe);
+        let record = self.out.record(&self.order.topic.topic).key(&self.task.log.probe);
         let record = record.payload(&out.value).partition(self.partition).headers(headers);
         Ok(self.out.offer(record)?.is_none())
     }

@@ -2,12 +2,12 @@
 
 use crate::limits::FRAME_MAX;
 use crate::order::{CarrierOrder, PacketsOrder};
-use crate::outbound::{Outbound, Telling};
+use crate::outbound::{Numbered, OnDisk, Outbound, Telling};
 use crate::packets::{PacketHead, PacketKind, PacketRecordBuilder, packets_of, read_head};
 use crate::spill::{OutRecord, Spill};
 use crate::worker::FromWorker;
 use crate::{KafkaFault, PipeOfProbe, Say};
-use rdkafka::producer::BaseRecord;
+use rdkafka::message::{Message as _, OwnedMessage};
 use std::io::{self, BufReader, Read};
 
 /// Bytes that are read from the pipe at once; longer records are read where they are wanted.
@@ -79,9 +79,23 @@ fn send<'a>(
     let (out, count) = Outbound::start(order, OWN, has_gone, telling)?;
     let sender = Sender { out: out.over(spill), topic: &order.topic.topic };
     ready(count)?;
-    sender.out.carry(&|kept| sender.offer_kept(kept), || {
-        read(&sender, &mut BufReader::with_capacity(READ_BYTES, stream), count)
-    })
+    let disk = OnDisk { offer: &|kept| sender.offer_kept(kept), restore };
+    sender
+        .out
+        .carry(&disk, || read(&sender, &mut BufReader::with_capacity(READ_BYTES, stream), count))
+}
+
+/// A record of packets as it waits on disk: its partition stands before it.
+fn kept(epoch: u64, partition: u32, value: &[u8]) -> OutRecord {
+    let value = [&partition.to_le_bytes()[..], value].concat();
+    OutRecord { epoch, header: None, value }
+}
+
+/// The same of one that the client has given back.
+fn restore(sent: &OwnedMessage) -> Option<OutRecord> {
+    let value = sent.payload()?;
+    let epoch = read_head(value).ok()?.epoch;
+    Some(kept(epoch, u32::try_from(sent.partition()).ok()?, value))
 }
 
 /// What is sent to a topic.
@@ -94,7 +108,7 @@ impl Sender<'_> {
     /// Reads records of packets to the end of the pipe.
     fn packets(&self, pipe: &mut impl Read, count: i32) -> Result<(), KafkaFault> {
         let mut lives: Vec<Option<PacketHead>> = vec![None; usize::try_from(count).unwrap_or(0)];
-        let (mut front, mut value) = ([0; 8], Vec::new());
+        let (mut front, mut value, mut has_ended) = ([0; 8], Vec::new(), false);
         while read_whole(pipe, &mut front)? {
             let word = |at: usize| {
                 u32::from_le_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]])
@@ -108,6 +122,7 @@ impl Sender<'_> {
                 break;
             }
             let head = read_head(&value).map_err(|e| KafkaFault::Stream(e.to_string()))?;
+            has_ended |= head.kind == PacketKind::End;
             let before = head.before + u64::from(packets_of(&value));
             *life = (head.kind == PacketKind::Packets).then_some(PacketHead {
                 number: head.number + 1,
@@ -115,6 +130,9 @@ impl Sender<'_> {
                 ..head
             });
             self.send_packets(head.epoch, partition as u32, &value)?;
+        }
+        if !has_ended {
+            self.out.is_cut();
         }
         let cut = lives.iter().enumerate().filter_map(|(n, life)| Some((n as u32, (*life)?)));
         for (partition, head) in cut {
@@ -130,16 +148,13 @@ impl Sender<'_> {
     fn send_packets(&self, epoch: u64, partition: u32, value: &[u8]) -> Result<(), KafkaFault> {
         self.out.send_or_keep(
             || self.offer(partition, value),
-            |spill| {
-                let value = [&partition.to_le_bytes()[..], value].concat();
-                spill.push(&OutRecord { epoch, header: None, value })
-            },
+            |spill| spill.push(&kept(epoch, partition, value)),
         )
     }
 
     /// Hands a record of packets to the client; whether it has room.
     fn offer(&self, partition: u32, value: &[u8]) -> Result<bool, KafkaFault> {
-        let record: BaseRecord<'_, (), [u8]> = BaseRecord::to(self.topic).payload(value);
+        let record: Numbered<'_, (), [u8]> = self.out.record(self.topic).payload(value);
         Ok(self.out.offer(record.partition(partition.cast_signed()))?.is_none())
     }
 
@@ -160,7 +175,7 @@ impl Sender<'_> {
                 Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => return Err(e.into()),
                 Ok(_) | Err(_) => return Ok(()),
             };
-            let record = BaseRecord::to(self.topic).payload(&value);
+            let record = self.out.record(self.topic).payload(&value);
             match &key {
                 Some(key) => self.out.send(record.key(key))?,
                 None => self.out.send(record)?,

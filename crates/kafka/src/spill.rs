@@ -2,6 +2,7 @@
 //! other. What a process that was killed has left is sent by the next one.
 
 use crate::address::KafkaTopic;
+use crate::limits::{LOCK_EVERY, LOCK_TRIES};
 use crate::order::{LogName, SpillOrder};
 use crate::record::{END_HEADER, PART_HEADER};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -11,6 +12,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// Bytes of a file, after which another one begins: space is given back a file at a time.
 const FILE_BYTES: u64 = 16 << 20;
@@ -69,6 +71,8 @@ pub struct Spill {
     /// What the names of its files begin with.
     name: String,
     bytes_max: u64,
+    /// Bytes of records that wait in memory, and may have to wait here at the end.
+    in_memory: u64,
     files: VecDeque<SpillFile>,
     /// The last of the files, where records are added.
     writer: Option<File>,
@@ -113,10 +117,7 @@ impl Spill {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_LINK);
         let lock = options.open(lock)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|e| match e {
-            Errno::WOULDBLOCK => io::Error::other("another process has these records"),
-            e => e.into(),
-        })?;
+        take(&lock)?;
         let prefix = format!("{name}-");
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -142,6 +143,7 @@ impl Spill {
             folder: folder.to_owned(),
             name: name.to_owned(),
             bytes_max,
+            in_memory: 0,
             files: files.into(),
             writer: None,
             reader: None,
@@ -166,6 +168,12 @@ impl Spill {
         self.torn
     }
 
+    /// Keeps room free for so many bytes of records that wait in memory, though not more than half
+    /// of what is allowed, until they are [put before](Spill::put_before) the others.
+    pub fn leave_room(&mut self, in_memory: u64) {
+        self.in_memory = in_memory;
+    }
+
     /// Keeps a record after all others.
     ///
     /// # Errors
@@ -173,14 +181,13 @@ impl Spill {
     pub fn push(&mut self, record: &OutRecord) -> io::Result<Kept> {
         let bytes = record.to_bytes();
         let len = bytes.len() as u64;
-        if self.bytes().saturating_add(len) > self.bytes_max {
+        let room = self.bytes_max - self.in_memory.min(self.bytes_max / 2);
+        if self.bytes().saturating_add(len) > room {
             return Ok(Kept::Full(None));
         }
         match self.append(&bytes) {
             Ok(()) => Ok(Kept::Kept),
-            Err(e) if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
-                Ok(Kept::Full(Some(e)))
-            }
+            Err(e) if is_full(&e) => Ok(Kept::Full(Some(e))),
             Err(e) => Err(e),
         }
     }
@@ -188,23 +195,60 @@ impl Spill {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.writer.is_none() || self.files.back().is_some_and(|f| f.bytes >= FILE_BYTES) {
             let number = self.files.back().map_or(0, |file| file.number.saturating_add(1));
-            let path = self.path(number);
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true).mode(0o600);
-            self.writer = Some(options.open(path)?);
+            self.writer = Some(self.make(number)?);
             self.files.push_back(SpillFile { number, bytes: 0 });
         }
         let (Some(file), Some(last)) = (&mut self.writer, self.files.back_mut()) else {
             return Err(io::Error::other("a file was just made"));
         };
-        if let Err(e) = file.write_all(bytes) {
-            // What is in part there goes again, so that what follows can be read.
-            file.set_len(last.bytes)?;
-            file.seek(SeekFrom::Start(last.bytes))?;
-            return Err(e);
+        append(file, bytes, &mut last.bytes)
+    }
+
+    /// Keeps records before all others, for the next process: those that wait in memory at the end
+    /// were to be sent before. How many found room, counted from the first. Where they were read
+    /// from disk, they are there twice, as of a process that was killed, and count once.
+    ///
+    /// # Errors
+    /// If a file can't be made, named or written, for another reason than a full disk.
+    pub fn put_before(&mut self, records: &[OutRecord]) -> io::Result<usize> {
+        if records.is_empty() {
+            return Ok(0);
         }
-        last.bytes += bytes.len() as u64;
+        (self.reader, self.read_bytes, self.front) = (None, 0, None);
+        if self.files.front().is_some_and(|file| file.number == 0) {
+            self.number_higher()?;
+        }
+        let number = self.files.front().map_or(0, |file| file.number - 1);
+        let mut file = self.make(number)?;
+        self.files.push_front(SpillFile { number, bytes: 0 });
+        for (n, record) in records.iter().enumerate() {
+            let bytes = record.to_bytes();
+            if self.bytes().saturating_add(bytes.len() as u64) > self.bytes_max {
+                return Ok(n);
+            }
+            match append(&mut file, &bytes, &mut self.files[0].bytes) {
+                Ok(()) => {}
+                Err(e) if is_full(&e) => return Ok(n),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(records.len())
+    }
+
+    /// Gives each file the next number, so that one has room before all.
+    fn number_higher(&mut self) -> io::Result<()> {
+        for n in (0..self.files.len()).rev() {
+            let number = self.files[n].number;
+            fs::rename(self.path(number), self.path(number + 1))?;
+            self.files[n].number = number + 1;
+        }
         Ok(())
+    }
+
+    fn make(&self, number: u64) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(self.path(number))
     }
 
     /// The first record that waits; it stays until [`Spill::pop`].
@@ -264,6 +308,35 @@ impl Spill {
 
 /// A link in a folder that others may write to could lead to any file.
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+
+/// Locks these records against other processes. That of a run which was killed just now needs a
+/// moment to put what waits in its memory on disk.
+fn take(lock: &File) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => thread::park_timeout(LOCK_EVERY),
+            locked => return Ok(locked?),
+        }
+    }
+    Err(io::Error::other("another process has these records"))
+}
+
+/// Adds a record to a file that has so many bytes.
+fn append(file: &mut File, record: &[u8], bytes: &mut u64) -> io::Result<()> {
+    if let Err(e) = file.write_all(record) {
+        // What is in part there goes again, so that what follows can be read.
+        file.set_len(*bytes)?;
+        file.seek(SeekFrom::Start(*bytes))?;
+        return Err(e);
+    }
+    *bytes += record.len() as u64;
+    Ok(())
+}
+
+/// Whether the disk has no room.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
 
 /// The name of a file of records.
 fn file(name: &str, number: u64) -> String {
@@ -398,6 +471,57 @@ mod tests {
         assert_eq!((full, spill.bytes() <= 5000), (Some(4), true));
         assert_eq!(drain(&mut spill).len(), 4);
         assert!(matches!(spill.push(&record(999)), Ok(Kept::Kept)));
+    }
+
+    #[test]
+    fn records_that_were_in_memory_come_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let again = || Spill::open(folder.path(), "a", 1 << 30).expect("a folder");
+        let mut spill = again();
+        assert!(matches!(spill.put_before(&[]), Ok(0)));
+        assert!(spill.is_empty());
+        // The one before has been handed to the client, and the next is in its hands.
+        (30..60).for_each(|n| assert!(matches!(spill.push(&record(n)), Ok(Kept::Kept))));
+        for n in 30..32 {
+            assert_eq!(spill.front().expect("files").expect("records").epoch, n);
+            spill.pop();
+        }
+        assert_eq!(spill.front().expect("files").expect("records").epoch, 32);
+        let memory: Vec<_> = (20..32).map(record).collect();
+        assert!(matches!(spill.put_before(&memory), Ok(12)));
+        drop(spill);
+        // The number of its first file is 0, where none is before.
+        let mut spill = again();
+        assert!(matches!(spill.put_before(&memory[..1]), Ok(1)));
+        assert!(matches!(spill.push(&record(60)), Ok(Kept::Kept)));
+        assert_eq!(
+            drain(&mut spill),
+            [20].into_iter().chain(20..32).chain(30..61).collect::<Vec<_>>()
+        );
+        assert_eq!((spill.torn(), again_is_empty(spill)), (0, true));
+    }
+
+    fn again_is_empty(spill: Spill) -> bool {
+        let folder = spill.folder.clone();
+        drop(spill);
+        Spill::open(&folder, "a", 1).expect("a folder").is_empty()
+    }
+
+    #[test]
+    fn room_is_left_for_those_in_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut spill = Spill::open(folder.path(), "a", 5000).expect("a folder");
+        let fill = |spill: &mut Spill| {
+            (0..100).find(|_| matches!(spill.push(&record(999)), Ok(Kept::Full(None))))
+        };
+        spill.leave_room(2 * 1100);
+        assert_eq!(fill(&mut spill), Some(2));
+        let memory: Vec<_> = (0..4).map(|_| record(999)).collect();
+        assert!(matches!(spill.put_before(&memory), Ok(2)), "the bound holds");
+        assert_eq!(drain(&mut spill).len(), 4);
+        // Half is left at most.
+        spill.leave_room(u64::MAX);
+        assert_eq!(fill(&mut spill), Some(2));
     }
 
     #[test]

@@ -29,6 +29,9 @@ mod common;
 #[path = "kafka/faults.rs"]
 mod faults;
 #[cfg(feature = "kafka")]
+#[path = "kafka/kept.rs"]
+mod kept;
+#[cfg(feature = "kafka")]
 #[path = "kafka/lives.rs"]
 mod lives;
 #[cfg(feature = "kafka")]
@@ -111,4 +114,24 @@ fn probes_and_merges_by_kafka() {
     if has_wires {
         lives::lives_come_while_a_merge_runs(&broker);
     }
+}
+
+/// With a broker of its own, since it is away for half a minute at a time.
+#[test]
+#[cfg(feature = "kafka")]
+fn what_waits_when_a_run_ends_is_kept() {
+    const NAME: &str = "what_waits_when_a_run_ends_is_kept";
+    const TOPICS: &[broker::Topic] = &[
+        ("drained", "2", &[]),
+        ("drained-small", "1", &[]),
+        ("packets", "2", &[]),
+        ("packets-small", "1", &[]),
+        ("at-once", "1", &[]),
+    ];
+    if !broker::fetched(NAME) {
+        return;
+    }
+    let Some(broker) = broker::Broker::start(NAME, TOPICS) else { return };
+    kept::the_next_run_waits_for_that_of_a_killed_one(&broker);
+    kept::what_waits_at_the_end_is_sent_by_the_next_run(&broker);
 }

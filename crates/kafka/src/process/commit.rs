@@ -257,7 +257,7 @@ impl<'a> Committer<'a> {
             }
             RowsTo::Topic(topic) | RowsTo::Partials(topic) => {
                 self.open()?;
-                let record = BaseRecord::to(topic).payload(value);
+                let record = BaseRecord::with_opaque_to(topic, 0).payload(value);
                 match key {
                     Some(key) => self.send(record.key(key)),
                     None => self.send(record),
@@ -307,14 +307,15 @@ impl<'a> Committer<'a> {
             if let Some(part) = &part {
                 headers = headers.insert(Header { key: PART_HEADER, value: Some(part) });
             }
-            let record = BaseRecord::to(topic).key(probe.as_bytes()).payload(value);
+            let record = BaseRecord::with_opaque_to(topic, 0);
+            let record = record.key(probe.as_bytes()).payload(value);
             self.send(record.partition(partition).headers(headers))?;
         }
         Ok(())
     }
 
     /// Hands a record to the client, as soon as it has room.
-    fn send(&self, mut record: BaseRecord<'_, [u8], [u8]>) -> Result<(), Stopped> {
+    fn send(&self, mut record: BaseRecord<'_, [u8], [u8], usize>) -> Result<(), Stopped> {
         let writer = &self.partition.writer;
         loop {
             record = match writer.send(record) {

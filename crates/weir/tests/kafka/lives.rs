@@ -12,20 +12,20 @@ use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::LinkType;
 
-const QUERY: &str = "packets | summarize n = count() by ip.src every 1s";
+pub(crate) const QUERY: &str = "packets | summarize n = count() by ip.src every 1s";
 
 /// Rows of a window: one for each host.
-const HOSTS: u64 = 3;
+pub(crate) const HOSTS: u64 = 3;
 
 /// A capture of 40 seconds with packets all the time, in two halves; the second has no header.
-struct Steady {
+pub(crate) struct Steady {
     folder: tempfile::TempDir,
-    first: Vec<u8>,
-    second: Vec<u8>,
+    pub(crate) first: Vec<u8>,
+    pub(crate) second: Vec<u8>,
 }
 
 impl Steady {
-    fn new() -> Steady {
+    pub(crate) fn new() -> Steady {
         let header = FileHeader::new(LinkType::ETHERNET);
         let mut bytes = header.to_bytes().to_vec();
         let mut first = Vec::new();
@@ -43,17 +43,17 @@ impl Steady {
         Steady { folder, first, second: bytes }
     }
 
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         self.folder.path().join("all.pcap").to_str().expect("a plain path").to_owned()
     }
 
     /// The rows of one run over all of it.
-    fn rows(&self) -> String {
+    pub(crate) fn rows(&self) -> String {
         rows(&["run", "-e", QUERY, "-r", &self.path(), "-o", "json", "-q"])
     }
 
     /// The header of the file alone.
-    fn header(&self) -> &[u8] {
+    pub(crate) fn header(&self) -> &[u8] {
         &self.first[..24]
     }
 }
@@ -66,7 +66,7 @@ fn fed(topic: &str, probe: &str, more: &[&str]) -> Child {
 }
 
 /// Waits until a merge has rows of so many windows of a probe.
-fn wait_for_windows(topic: &str, probe: &str, windows: u64) {
+pub(crate) fn wait_for_windows(topic: &str, probe: &str, windows: u64) {
     let args = ["merge", "-e", QUERY, "--from", topic, "--probes", probe, "-l", "-o", "csv", "-q"];
     let mut merging =
         weir(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");

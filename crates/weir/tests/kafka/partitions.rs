@@ -17,7 +17,7 @@ use weir_packet::source::LinkType;
 const BY_FLOW: &str = "packets | summarize n = count(), bytes = sum(len) by flow every 1s";
 
 /// Lines in an order that does not depend on partitions.
-fn sorted(lines: &str) -> Vec<&str> {
+pub(crate) fn sorted(lines: &str) -> Vec<&str> {
     let mut all: Vec<&str> = lines.lines().collect();
     all.sort_unstable();
     all
