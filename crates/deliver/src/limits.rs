@@ -27,10 +27,14 @@ pub const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// How long a process waits for another one to let go of the files of a receiver, ...
-pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// ... and how often it looks.
 pub(crate) const LOCK_EVERY: Duration = Duration::from_millis(10);
+
+/// How often the process looks at its end whether the run was killed meanwhile, where it keeps in
+/// files what waits.
+pub(crate) const ENDING_EVERY: Duration = Duration::from_millis(100);
 
 /// How long the run waits for the last report after that.
 pub const FAREWELL: Duration = Duration::from_secs(3);

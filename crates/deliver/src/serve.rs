@@ -7,7 +7,7 @@ use crate::alert::Alert;
 use crate::choose::receiver;
 use crate::clock;
 use crate::journal::Journal;
-use crate::limits::{ALERT_BYTES_MAX, DRAIN, REPORT_EVERY};
+use crate::limits::{ALERT_BYTES_MAX, DRAIN, ENDING_EVERY, REPORT_EVERY};
 use crate::message::{END, Report, Setup};
 use crate::receiver::{Receiver, Sender};
 use crate::target::AlertFilter;
@@ -15,6 +15,7 @@ use crate::worker::{Pace, TargetState, deliver};
 use std::fs::DirBuilder;
 use std::io::{self, BufRead, Read as _, Write};
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +51,7 @@ pub fn serve(
     output: Box<dyn Write + Send>,
     give_up: GiveUp<impl FnOnce() -> Result<(), String>, impl FnOnce()>,
 ) -> io::Result<()> {
+    let parent = parent_id();
     let sender = Sender { host: setup.host.clone(), process: std::process::id() };
     let lines = setup.targets.iter().map(|t| (t.filter, TargetState::new(&t.name))).collect();
     let output = Mutex::new(Output { to: output, last: None });
@@ -81,9 +83,14 @@ pub fn serve(
     }
     office.lines.iter().for_each(|(_, line)| line.queue.end());
     let by = clock::now() + DRAIN;
+    let step = if setup.spill.is_some() { ENDING_EVERY } else { REPORT_EVERY };
     loop {
         let left = by.saturating_duration_since(clock::now());
-        match delivered.recv_timeout(left.min(REPORT_EVERY)) {
+        match delivered.recv_timeout(left.min(step)) {
+            // The run was killed while it waited for this.
+            Err(RecvTimeoutError::Timeout) if setup.spill.is_some() && parent_id() != parent => {
+                break;
+            }
             // The last of the threads has ended.
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) if left.is_zero() => break,

@@ -382,6 +382,62 @@ fn alerts_that_were_kept_are_delivered_by_the_next_run() {
     assert!(said(&output).contains(&format!("5 delivered to {to}")), "{}", said(&output));
 }
 
+/// A run starts at once after one that was killed with `--alert-spill`, whatever both of its
+/// processes were doing and however its receivers hang, and what was kept is delivered. The process
+/// of a run that was killed while it ended had the files for ten seconds.
+#[test]
+fn a_killed_run_holds_up_no_other_and_loses_nothing() {
+    let (mut folder, port) = (workplace(), receivers::free_port());
+    let to = format!("syslog+tcp://127.0.0.1:{port}");
+    let hooks = [Manner::NeverAnswers, Manner::NeverReads].map(Hook::start);
+    let hung: Vec<String> = hooks.iter().map(|hook| format!("http://{}", hook.address)).collect();
+    let args = ["--alert-spill", "spill", "--alert-to", &to];
+    let all = [&args[..], &["--alert-to", &hung[0], "--alert-to", &hung[1]]].concat();
+    let mut kept = Vec::new();
+    for n in 101..113u16 {
+        let mut run = Streamed::in_folder(folder, &all);
+        let spill = run.folder.path().join("spill");
+        let is_kept = || {
+            let files = fs::read_dir(&spill).into_iter().flatten().flatten();
+            let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+            let has = |text: &String| text.contains(&format!("1 packets of 10.0.0.{n}"));
+            texts.filter(has).count() >= 3
+        };
+        let way = n % 4;
+        if way > 0 {
+            run.send(0, n..n + 1);
+            run.send(3, 200..201);
+        }
+        if way > 1 {
+            until("the alert is kept for each receiver", is_kept);
+            kept.push(n);
+        }
+        if way > 2 {
+            drop(run.packets.take());
+            // It waits for the other process.
+            run.run.until("waiting for alerts");
+        }
+        kill("-KILL", run.run.child.id());
+        folder = std::mem::replace(&mut run.folder, workplace());
+        run.run.said.extend(run.run.errors.iter());
+        assert!(!run.run.has_said("another run"), "{n}: {:?}", run.run.said);
+    }
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port");
+    let received = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut text).expect("text");
+        text
+    });
+    let output = flood(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = received.join().expect("no panic");
+    for n in kept {
+        let start = format!("state=\"start\" severity=\"high\" key=\"host=10.0.0.{n}\"");
+        assert_eq!(text.matches(&start).count(), 1, "{n}: {text}");
+    }
+}
+
 /// `weir merge` delivers as a run does.
 #[test]
 fn a_merge_delivers_alerts() {

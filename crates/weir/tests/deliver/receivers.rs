@@ -188,7 +188,7 @@ pub(crate) const HOSTS: &str = "packets | summarize n = count() by host = ip.src
 pub(crate) struct Streamed {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) run: Run,
-    packets: Option<ChildStdin>,
+    pub(crate) packets: Option<ChildStdin>,
 }
 
 impl Streamed {
