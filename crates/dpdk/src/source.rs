@@ -137,6 +137,7 @@ pub(crate) fn source(wires: Vec<Wire>, options: DpdkOptions) -> Driver<DpdkPorts
         next: 0,
         seq: 0,
         now: 0,
+        left: None,
         ahead: FrameBatch::new(),
     };
     let driving = Driving { stamps, began_before: true, stop: options.stop };
@@ -156,6 +157,8 @@ pub(crate) struct DpdkPorts {
     seq: u64,
     /// The latest time of the system.
     now: i64,
+    /// Frames that are still taken, where those that come now are not.
+    left: Option<u64>,
     /// Frames at hand: a port has none to show before they are taken.
     ahead: FrameBatch,
 }
@@ -164,7 +167,15 @@ impl LiveDevice for DpdkPorts {
     const LOSSES_EVERY_MS: u32 = LOOK_EVERY_MS;
 
     fn look(&mut self, until: i64, _links: &mut Links) -> Result<bool, SourceError> {
-        Ok(!self.ahead.is_empty() || until != i64::MIN && self.take())
+        if until == i64::MIN {
+            let rings = self.wires.iter().map(|wire| {
+                let on = wire.port.on();
+                u64::from(on.queues()) * u64::from(on.descriptors())
+            });
+            // What a ring holds is not known: those are taken that it may hold.
+            self.left.get_or_insert(rings.sum());
+        }
+        Ok(!self.ahead.is_empty() || self.take())
     }
 
     fn is_fresh(&self) -> bool {
@@ -252,6 +263,10 @@ impl LiveDevice for DpdkPorts {
         ending_ms >= WAIT_MS
     }
 
+    fn is_held_up(&mut self) -> bool {
+        self.left != Some(0) && self.wires.iter().any(|wire| wire.port.is_short())
+    }
+
     fn accounts(&self) -> Vec<Account> {
         self.wires.iter().map(Wire::account).collect()
     }
@@ -260,6 +275,9 @@ impl LiveDevice for DpdkPorts {
 impl DpdkPorts {
     /// Takes frames from the first port, in turn, that has some; whether one had.
     fn take(&mut self) -> bool {
+        if self.left == Some(0) {
+            return false;
+        }
         // The clock never runs backwards. Frames that come meanwhile are as late as those that
         // were there.
         self.now = self.now.max(system());
@@ -268,6 +286,7 @@ impl DpdkPorts {
             let n = self.wires[at].fill(&mut self.ahead, (self.seq, self.snap), self.now);
             if n > 0 {
                 self.seq += n;
+                self.left = self.left.map(|left| left.saturating_sub(n));
                 self.next = at + 1;
                 return true;
             }

@@ -549,6 +549,49 @@ fn packets_that_a_run_did_not_get_to_were_in_no_count() {
     }
 }
 
+/// A second after the signal, what was still in the ring was in no count: of AF_XDP, tcx and DPDK.
+#[test]
+fn packets_that_a_slow_reader_was_to_get_after_the_end_were_in_no_count() {
+    if !namespace("packets_that_a_slow_reader_was_to_get_after_the_end_were_in_no_count") {
+        return;
+    }
+    let wires = [("v0", "v1"), ("x0", "x1"), ("y0", "y1")];
+    wires.iter().for_each(|(from, to)| veth(from, to));
+    let mut ways = vec![
+        vec!["-i", "x1", "--capture", "xdp", "--xdp-mode", "native"],
+        vec!["-i", "y1", "--capture", "xdp", "--xdp-mode", "generic"],
+        vec!["-i", "v1", "-Q", "in", "--capture", "tcx"],
+        vec!["-i", "v1", "-Q", "in", "--capture", "packet"],
+        vec!["-i", "v1", "-Q", "in", "--immediate-mode", "-j", "2"],
+    ];
+    if weir_capture::live::devices().is_ok() {
+        ways.push(vec!["-i", "v1", "-Q", "in", "--capture", "pcap"]);
+    }
+    let args = ["run", "-e", EACH, "-o", "csv", "--slow-sink", "wait", "--sink-queue", "1"];
+    let runs: Vec<Run> = ways.iter().map(|way| Run::start(&[&args[..], way].concat())).collect();
+    for sender in wires.map(|(from, _)| Sender::new(from)) {
+        (0..10_000).for_each(|i| sender.send(&udp(i % 200)));
+    }
+    let ends = |mut run: Run| {
+        run.signal("-INT");
+        let mut rows = run.child.stdout.take().expect("piped");
+        let (mut some, mut bytes) = ([0; 4096], Vec::<u8>::new());
+        while let Ok(n @ 1..) = rows.read(&mut some) {
+            bytes.extend(&some[..n]);
+            wires::pause();
+        }
+        (bytes.iter().filter(|byte| **byte == b'\n').count() as u64 - 1, run.ended())
+    };
+    std::thread::scope(|scope| {
+        let ended: Vec<_> = runs.into_iter().map(|run| scope.spawn(move || ends(run))).collect();
+        for (ended, way) in ended.into_iter().zip(ways) {
+            let (rows, said) = ended.join().expect("it ends");
+            let (received, lost) = received_and_lost(&said);
+            assert_eq!((rows, received + lost), (received, 10_000), "{way:?}: {said}");
+        }
+    });
+}
+
 #[test]
 fn a_sink_that_hangs_does_not_stall_the_wire() {
     if !namespace("a_sink_that_hangs_does_not_stall_the_wire") {

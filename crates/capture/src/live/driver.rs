@@ -26,7 +26,8 @@ pub trait LiveDevice: Send {
     const LOSSES_EVERY_MS: u32;
 
     /// Looks for frames, unless some are at hand; whether there are some now. Frames later than
-    /// `until` are left out, as far as their times tell; at `i64::MIN` no more are taken.
+    /// `until` are left out, as far as their times tell; at `i64::MIN` those that were not there
+    /// when it was first asked so are.
     fn look(&mut self, until: i64, links: &mut Links) -> Result<bool, SourceError>;
 
     /// Whether the frames at hand begin what the kernel handed over last.
@@ -59,6 +60,9 @@ pub trait LiveDevice: Send {
 
     /// Whether everything that came before the end, so long ago, was delivered.
     fn is_drained(&self, ending_ms: u32) -> bool;
+
+    /// Whether there are frames to take, though none is at hand: batches hold all the memory.
+    fn is_held_up(&mut self) -> bool;
 
     /// What was received, filtered and lost on each interface, by their numbers.
     fn accounts(&self) -> Vec<Account>;
@@ -266,7 +270,8 @@ impl<D: LiveDevice> Driver<D> {
         }
         let until = match self.ending {
             None => i64::MAX,
-            // Where times don't say when to stop, frames that keep coming would never end it.
+            // Where times don't say when to stop, frames that keep coming would never end it: what
+            // is there by now is still taken.
             Some(ending) if ending.until == i64::MAX && ending.is_late() => i64::MIN,
             Some(ending) => ending.until,
         };
@@ -327,6 +332,9 @@ impl<D: LiveDevice> Driver<D> {
             self.ending = Some(Ending { since: Stopwatch::start(), until: i64::MAX });
         }
         let Some(ending) = self.ending else { return false };
+        if self.device.is_held_up() {
+            return false;
+        }
         ending.is_late() || self.device.is_drained(ending.since.elapsed_ms())
     }
 }

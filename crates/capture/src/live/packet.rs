@@ -157,6 +157,10 @@ impl LiveDevice for PacketSockets {
         self.rings.iter().all(SocketRing::is_drained)
     }
 
+    fn is_held_up(&mut self) -> bool {
+        false
+    }
+
     fn accounts(&self) -> Vec<Account> {
         let account = |(number, interface): (usize, &BoundInterface)| {
             let mut account = Account::default();

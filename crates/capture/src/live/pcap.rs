@@ -140,7 +140,10 @@ impl LiveDevice for PcapDevices {
     const LOSSES_EVERY_MS: u32 = crate::limits::LOSSES_EVERY_MS;
 
     fn look(&mut self, until: i64, links: &mut Links) -> Result<bool, SourceError> {
-        if self.failed.is_none() && until != i64::MIN {
+        if until == i64::MIN {
+            self.devices.iter_mut().for_each(CapturedDevice::take_no_more);
+        }
+        if self.failed.is_none() {
             self.failed = self.load(until, links).err();
         }
         let heads = self.devices.iter().enumerate();
@@ -227,6 +230,10 @@ impl LiveDevice for PcapDevices {
         // A system hands packets over within twice the time that they may wait for others.
         let quiet = ending_ms >= 3 * RETIRE_MS && self.devices.iter().all(CapturedDevice::is_quiet);
         quiet || self.devices.iter().all(|device| device.calls.beyond)
+    }
+
+    fn is_held_up(&mut self) -> bool {
+        false
     }
 
     fn accounts(&self) -> Vec<Account> {

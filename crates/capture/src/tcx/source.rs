@@ -154,12 +154,13 @@ impl TcxHooks {
 impl LiveDevice for TcxHooks {
     const LOSSES_EVERY_MS: u32 = crate::limits::LOSSES_EVERY_MS;
 
-    fn look(&mut self, until: i64, _links: &mut Links) -> Result<bool, SourceError> {
+    /// After the end, the ring holds what came before.
+    fn look(&mut self, _until: i64, _links: &mut Links) -> Result<bool, SourceError> {
         let short = self.ring.held() > self.ring.size() / 4 || !self.ring.can_lend();
         if short {
             self.ring.give_back();
         }
-        Ok(until != i64::MIN && self.ring.can_lend() && self.ring.peek().is_some())
+        Ok(self.ring.can_lend() && self.ring.peek().is_some())
     }
 
     fn is_fresh(&self) -> bool {
@@ -272,6 +273,10 @@ impl LiveDevice for TcxHooks {
     /// A program that was running has ended long after so many milliseconds.
     fn is_drained(&self, ending_ms: u32) -> bool {
         ending_ms >= TCX_DRAIN_MS && self.ring.is_empty()
+    }
+
+    fn is_held_up(&mut self) -> bool {
+        self.ring.peek().is_some()
     }
 
     fn accounts(&self) -> Vec<Account> {

@@ -29,6 +29,8 @@ pub(super) struct Queue {
     frame_bytes: u32,
     /// Frames handed out.
     pub(super) delivered: u64,
+    /// Frames that are still taken, where those that come now are not.
+    left: Option<u32>,
 }
 
 /// A queue, and what it did not get.
@@ -96,13 +98,19 @@ impl Queue {
             frames: request.frames,
             frame_bytes: request.frame_bytes,
             delivered: 0,
+            left: None,
         };
         Ok(Some(Opened { queue, zero_copy, not_zero_copy, no_huge_pages, not_busy_poll }))
     }
 
     /// Whether frames have come.
     pub(super) fn has_frames(&mut self) -> bool {
-        self.rx.waiting() > 0
+        self.left != Some(0) && self.rx.waiting() > 0
+    }
+
+    /// Takes no frames but those that have come when this is first called.
+    pub(super) fn take_no_more(&mut self) {
+        self.left.get_or_insert_with(|| self.rx.all_waiting());
     }
 
     /// Whether a batch can be filled, if there are frames.
@@ -141,11 +149,12 @@ impl Queue {
     ) -> u64 {
         let (rx, mut n) = (&mut self.rx, 0);
         // A batch that takes all frames of a small memory leaves none for those that come.
-        let most = BATCH.min(self.frames / XDP_BATCH_PART);
+        let most =
+            (BATCH.min(self.frames / XDP_BATCH_PART) as u32).min(self.left.unwrap_or(u32::MAX));
         let room = !(self.frame_bytes - 1);
         self.loans.lend(|chunk, frames| {
             batch.restart(chunk, 0, LinkType::ETHERNET);
-            rx.take(most as u32, |frame| {
+            rx.take(most, |frame| {
                 // Less than 4 GiB, as `open` sees to.
                 let start = frame.address as u32;
                 let marked = mark.and_then(|mark| wire_length((**chunk).as_ref(), start, mark));
@@ -156,6 +165,7 @@ impl Queue {
             });
         });
         self.delivered += n;
+        self.left = self.left.map(|left| left - n as u32);
         n
     }
 

@@ -233,6 +233,9 @@ impl LiveDevice for XdpQueues {
 
     /// Goes to the first queue, in turn, that has frames.
     fn look(&mut self, until: i64, _links: &mut Links) -> Result<bool, SourceError> {
+        if until == i64::MIN {
+            self.queues.iter_mut().for_each(Queue::take_no_more);
+        }
         for i in 0..self.queues.len() {
             let at = (self.next + i) % self.queues.len();
             let queue = &mut self.queues[at];
@@ -242,7 +245,7 @@ impl LiveDevice for XdpQueues {
             queue.collect(false);
             if queue.can_lend() {
                 self.next = at;
-                return Ok(until != i64::MIN);
+                return Ok(true);
             }
         }
         Ok(false)
@@ -340,6 +343,10 @@ impl LiveDevice for XdpQueues {
     /// Where nothing came for a while, nothing is on its way.
     fn is_drained(&self, ending_ms: u32) -> bool {
         ending_ms >= WAIT_MS
+    }
+
+    fn is_held_up(&mut self) -> bool {
+        self.queues.iter_mut().any(Queue::has_frames)
     }
 
     fn accounts(&self) -> Vec<Account> {

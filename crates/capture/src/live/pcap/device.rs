@@ -48,6 +48,10 @@ pub(super) struct Calls {
     pub(super) failures: u32,
     /// Packets that the last call brought, those that the filter refused among them.
     pub(super) came: usize,
+    /// Packets that all calls brought.
+    all: u64,
+    /// Packets that are still taken, where those that come now are not.
+    left: Option<u64>,
     /// The latest time of a packet.
     pub(super) seen: i64,
     /// Whether a packet came that is later than the end of the capture.
@@ -148,7 +152,8 @@ impl CapturedDevice {
         let buffer = buffers.take(STREAM_BUFFER, 0);
         #[cfg(target_os = "linux")]
         let index = facts(|f| f.name == name).map_or(0, |f| f.index);
-        let calls = Calls { failures: 0, came: 0, seen: i64::MIN, beyond: false };
+        let (came, all, left) = (0, 0, None);
+        let calls = Calls { failures: 0, came, all, left, seen: i64::MIN, beyond: false };
         let device = CapturedDevice {
             name: name.to_owned(),
             handle,
@@ -189,8 +194,19 @@ impl CapturedDevice {
         self.calls.came == 0 && self.head().is_none()
     }
 
-    /// Takes packets that are there, unless there are some at hand; those later than `until`
-    /// are left out.
+    /// Takes no packets but those that have come when this is first called, by libpcap's count.
+    pub(super) fn take_no_more(&mut self) {
+        if self.calls.left.is_none() {
+            // It counts modulo 2^32.
+            let came =
+                self.handle.statistics().map(|told| told.received.wrapping_sub(told.dropped));
+            let left = came.map_or(0, |came| came.wrapping_sub(self.calls.all as u32));
+            self.calls.left = Some(left.into());
+        }
+    }
+
+    /// Takes packets that are there, unless there are some at hand; those later than `until`, if
+    /// that is a time, are left out.
     ///
     /// # Errors
     /// In libpcap's words.
@@ -201,7 +217,7 @@ impl CapturedDevice {
         self.at_hand.packets.clear();
         self.at_hand.next = 0;
         self.calls.came = 0;
-        if self.asks_first && !self.is_ready() {
+        if self.calls.left == Some(0) || self.asks_first && !self.is_ready() {
             return Ok(());
         }
         let CapturedDevice { handle, filter, came_by, at_hand, refused, calls, .. } = self;
@@ -215,7 +231,7 @@ impl CapturedDevice {
         let result = handle.dispatch(BATCH as c_int, |packet| {
             came += 1;
             calls.seen = calls.seen.max(packet.ts);
-            if packet.ts > until {
+            if packet.ts > until && until != i64::MIN {
                 calls.beyond = true;
                 return;
             }
@@ -230,6 +246,8 @@ impl CapturedDevice {
             packets.push(CopiedPacket { ts: packet.ts, start, caplen, len: packet.len, point });
         });
         self.calls.came = came;
+        self.calls.all += came as u64;
+        self.calls.left = self.calls.left.map(|left| left.saturating_sub(came as u64));
         result?;
         self.calls.failures = 0;
         Ok(())

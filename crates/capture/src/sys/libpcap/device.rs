@@ -89,6 +89,8 @@ pub(crate) struct Packet<'a> {
 /// What libpcap counted since the device was opened, modulo 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct PcapStatistics {
+    /// Packets that the system's filter let through, on most systems with those that found no room.
+    pub(crate) received: u32,
     /// Packets for which the system's buffer had no room.
     pub(crate) dropped: u32,
     /// Packets that the interface dropped; 0 where that is not known.
@@ -382,8 +384,8 @@ impl PcapHandle {
         let mut stat = Stat::default();
         // SAFETY: an active handle, and room for the structure.
         let status = unsafe { (self.libpcap.stats)(self.handle.as_ptr(), &mut stat) };
-        let Stat { dropped, interface, .. } = stat;
-        (status == 0).then_some(PcapStatistics { dropped, interface })
+        let Stat { received, dropped, interface, .. } = stat;
+        (status == 0).then_some(PcapStatistics { received, dropped, interface })
     }
 
     fn set(&self, function: SetNumber, number: c_int) -> c_int {
