@@ -1,6 +1,6 @@
 //! The latest state of each alert that a run has raised, as far as the run keeps them.
 
-use crate::api::{bad, error};
+use crate::answer::{bad, error};
 use crate::request::HttpRequest;
 use crate::response::{Response, Status};
 use serde_json::Value;

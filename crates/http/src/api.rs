@@ -1,13 +1,13 @@
 //! The JSON API: what `weir ctl` asks, over HTTP.
 
 use crate::alerts::{self, ListAlerts};
-use crate::feed::RowFeed;
+use crate::answer::{bad, body, error};
+use crate::log::RowLog;
 use crate::packets::{self, FindPackets};
 use crate::request::HttpRequest;
 use crate::response::{Response, Status};
 use crate::shelf::{self, AskShelf};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Api {
     /// Answers as the control socket does.
     pub answers: Arc<Answers>,
     /// The rows of programs.
-    pub rows: RowFeed,
+    pub rows: RowLog,
     /// Lists the alerts of programs.
     pub alerts: ListAlerts,
     /// What clients ask that need not ask the run.
@@ -141,23 +141,6 @@ impl QueryBody {
             files: self.files.into_iter().map(FileBody::attached).collect(),
         })
     }
-}
-
-pub(crate) fn bad(reason: &str) -> Box<Response> {
-    Box::new(error(Status::BadRequest, reason, ""))
-}
-
-/// An answer that says why nothing was done. `text`: more for people, such as diagnostics.
-pub(crate) fn error(status: Status, reason: &str, text: &str) -> Response {
-    let mut body = json!({ "error": reason });
-    if !text.is_empty() {
-        body["text"] = text.into();
-    }
-    Response::json(status, &body)
-}
-
-pub(crate) fn body<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, Box<Response>> {
-    serde_json::from_slice(&request.body).map_err(|e| bad(&format!("the body: {e}")))
 }
 
 /// Which of the routes a path takes, with the name in it.

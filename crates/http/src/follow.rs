@@ -1,12 +1,13 @@
 //! The rows that are kept, and those that follow, as server-sent events: for pages that show what
 //! was before they came.
 
-use crate::api::error;
-use crate::feed::{Keeping, RowFeed, rows};
-use crate::history::{FeedOutput, Unseen};
+use crate::answer::error;
+use crate::block::rows;
+use crate::form::ShownOutput;
 use crate::limits::{
     FOLLOW_PACE, FOLLOWED_MAX, LOOK, LOOKS_PER_SIGN, STREAM_PATIENCE, STREAMS_MAX,
 };
+use crate::log::{RowLog, Unseen};
 use crate::request::HttpRequest;
 use crate::response::{Status, stream_head};
 use serde_json::{Value, json};
@@ -28,13 +29,9 @@ fn cursors(text: &str) -> Option<Vec<(String, Option<u64>)>> {
 ///
 /// # Errors
 /// If the client does not take what comes.
-pub(crate) fn send_kept(
-    feed: &RowFeed,
-    request: &HttpRequest,
-    to: &mut dyn Taker,
-) -> io::Result<()> {
+pub(crate) fn send_kept(log: &RowLog, request: &HttpRequest, to: &mut dyn Taker) -> io::Result<()> {
     let refuse = |status, reason: &str, to: &mut dyn Taker| error(status, reason, "").write(to);
-    if feed.keeping() == Keeping::Nothing {
+    if !log.keeps() {
         let reason = "this run keeps no rows: it has no page (weir serve)";
         return refuse(Status::NotFound, reason, to);
     }
@@ -44,14 +41,14 @@ pub(crate) fn send_kept(
         );
         return refuse(Status::BadRequest, &reason, to);
     };
-    let Some(_follower) = feed.follow() else {
+    let Some(_follower) = log.follow() else {
         let reason = format!("{STREAMS_MAX} clients get rows already");
         return refuse(Status::Unavailable, &reason, to);
     };
     to.write_all(stream_head("text/event-stream; charset=utf-8").as_bytes())?;
     to.part(STREAM_PATIENCE)?;
     let mut quiet = 0;
-    while let Some(all) = feed.unseen(&mut cursors, LOOK) {
+    while let Some(all) = log.unseen(&mut cursors, LOOK) {
         if all.is_empty() {
             if to.has_left() {
                 return Ok(());
@@ -93,7 +90,7 @@ fn write(program: &str, unseen: &Unseen, to: &mut (impl Write + ?Sized)) -> io::
     to.write_all(b"]}\n\n")
 }
 
-fn described(output: &FeedOutput) -> Value {
+fn described(output: &ShownOutput) -> Value {
     let column = |(name, ty): &(String, String)| json!({ "name": name, "type": ty });
     let columns: Vec<_> = output.columns.iter().map(column).collect();
     json!({ "name": output.output, "columns": columns })
@@ -116,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_event_is_json() {
-        let outputs = Some(vec![FeedOutput {
+        let outputs = Some(vec![ShownOutput {
             program: "a".to_owned(),
             output: "a".to_owned(),
             columns: vec![("n\"".to_owned(), "int".to_owned())],

@@ -3,13 +3,13 @@
 
 use crate::alerts::ListAlerts;
 use crate::api::{Api, Lookups, ROUTES};
-use crate::feed::{Keeping, RowFeed, ShownTo};
 use crate::guard::{Guard, Token};
-use crate::history::FeedOutput;
+use crate::log::RowLog;
 use crate::packets::{FindPackets, NoPackets};
 use crate::pages::{LargeAnswers, Pages};
 use crate::request::{HttpRequest, read_request};
 use crate::shelf::{AskShelf, ShelfRefusal};
+use crate::testing;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -55,14 +55,9 @@ fn pages() -> Pages {
     let changes = ChangeBy::Continuing(Arc::default());
     let registry = Registry::new(Vec::new(), rules, Arc::default(), changes, Arc::new(|_| None));
     let (registry, _cleanup) = registry.unwrap_or_else(|reason| panic!("{reason}"));
-    let rows = RowFeed::that_keeps(Keeping::Some);
-    let output = |name: &str| FeedOutput {
-        program: name.to_owned(),
-        output: name.to_owned(),
-        columns: vec![("n".to_owned(), "int".to_owned())],
-    };
-    rows.open(&[output("a"), output("b")]);
-    (0..4).for_each(|_| rows.show(&output("a"), &Arc::from(*b"{}\n{}\n"), 2, ShownTo::All));
+    let rows = RowLog::new(testing::form(), true);
+    rows.open(&[testing::output("a"), testing::output("b")]);
+    rows.add(0, &testing::rows(0..8, 0));
     rows.close();
     let lookups = Lookups {
         check: Box::new(|text, _| json!({ "diagnostics": [], "len": text.len() })),

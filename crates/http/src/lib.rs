@@ -6,22 +6,25 @@
 //! be an address, `localhost` or a name that was allowed, and its token must be that of the run, if
 //! there is one. [`Exposition`] writes metrics as OpenMetrics or as Prometheus reads them. The
 //! [`Api`] does what the control socket does, by the same code, and shows the rows of a
-//! [`RowFeed`], which may keep the latest of them. A [`Page`] is files for browsers.
+//! [`RowLog`], which may keep the latest of them. A [`Page`] is files for browsers.
 //!
 //! This crate knows neither packets nor queries: the run says what its [`Pages`] show.
 
 #![forbid(unsafe_code)]
 
 mod alerts;
+mod answer;
 mod api;
+mod block;
 mod exposition;
-mod feed;
 mod follow;
+mod form;
 mod guard;
 mod history;
 #[cfg(test)]
 mod hostile;
 mod limits;
+mod log;
 mod packets;
 mod page;
 mod pages;
@@ -30,13 +33,15 @@ mod response;
 mod shelf;
 mod socket;
 mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use alerts::{AlertPhase, AlertsQuestion, ListAlerts};
 pub use api::{Api, CheckQuery, Lookups};
 pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
-pub use feed::{Keeping, RowFeed, ShownTo};
+pub use form::{LineWriter, RowForm, ShownOutput};
 pub use guard::{Guard, GuardError, Token};
-pub use history::FeedOutput;
+pub use log::RowLog;
 pub use packets::{
     FindPackets, NoPackets, PacketsAnswer, PacketsForm, PacketsQuestion, WhichPackets,
 };

@@ -45,9 +45,6 @@ pub(crate) const STREAMS_MAX: usize = 64;
 /// one has a seventieth of its time.
 pub(crate) const NICE: i32 = 19;
 
-/// Bytes of rows that wait for a client, unless one block of rows is larger.
-pub(crate) const STREAM_BYTES_MAX: usize = 1 << 20;
-
 /// Bytes of rows in a second that all clients get together. Beyond that their threads would take
 /// from packets what the processors and the memory have: each gets its share, and is told what it
 /// did not get.
@@ -60,7 +57,7 @@ pub(crate) const STREAM_PACES: std::ops::RangeInclusive<Duration> =
 /// How long a client of rows may take to accept those that were sent.
 pub(crate) const STREAM_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes of the rows of a program that are kept for clients of the page.
+/// Bytes of the rows of a program that are kept for clients.
 pub(crate) const PROGRAM_HISTORY_MAX: usize = 16 << 20;
 
 /// Of these, bytes that an output keeps however many others of its program have.
@@ -72,10 +69,16 @@ pub(crate) const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// Bytes of the rows that a client gets at once, but for the last of them.
 pub(crate) const HISTORY_PART_MAX: usize = 256 << 10;
 
-/// Rows of a program that are kept in a second while packets come by interfaces, but for the shares
-/// of its outputs that have few: a program with a row for each packet must not cost what writing
-/// all of them does.
-pub(crate) const KEPT_PER_SECOND: u64 = 8192;
+/// Bytes of the rows of an output that nobody reads. As JSON they are about as many as are kept of
+/// a program.
+pub(crate) const UNREAD_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of the latest rows of an output that has more: they stay in the cache of a processor, so
+/// that copying them takes little from the packets. A page shows fewer.
+pub(crate) const LATEST_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a batch that is used again.
+pub(crate) const SPARE_BYTES_MAX: usize = LATEST_BYTES_MAX / 8;
 
 /// Programs that one client follows.
 pub(crate) const FOLLOWED_MAX: usize = 64;

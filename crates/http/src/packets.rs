@@ -1,6 +1,6 @@
 //! Packets that rows are made of, found again: as JSON, or as a capture.
 
-use crate::api::{bad, body, error};
+use crate::answer::{bad, body, error};
 use crate::request::HttpRequest;
 use crate::response::{Response, Status};
 use serde::Deserialize;

@@ -1,6 +1,7 @@
 //! The pages of a run, by path.
 
-use crate::api::{Api, error};
+use crate::answer::error;
+use crate::api::Api;
 use crate::exposition::MetricsFormat;
 use crate::follow::send_kept;
 use crate::limits::{LARGE_ANSWER, LARGE_ANSWERS_MAX};
@@ -69,7 +70,7 @@ impl Pages {
                 send_kept(&api.rows, request, to)
             }
             Some(api) if path.starts_with("/api/") => {
-                large.write(&api.answer(request).to(&request.head), to)
+                large.write(&api.answer(request).to(&request.head.method), to)
             }
             _ => self.page(request).write(to),
         }
@@ -80,7 +81,7 @@ impl Pages {
         let of_page = self.page.as_ref().and_then(|page| page.answer(request));
         let mut response = of_page.unwrap_or_else(|| self.plain(head));
         response.head_only = response.status == Status::NotModified;
-        response.to(head)
+        response.to(&head.method)
     }
 
     fn plain(&self, head: &RequestHead) -> Response {

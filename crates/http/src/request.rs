@@ -107,7 +107,7 @@ pub(crate) fn read_request(
     let checked = match read_head(from)? {
         Ok(head) => match pass(&head).and_then(|()| head.body_len()) {
             Ok(len) => Ok((head, len)),
-            Err(refusal) => Err(Box::new(refusal.to(&head))),
+            Err(refusal) => Err(Box::new(refusal.to(&head.method))),
         },
         Err(refusal) => Err(refusal),
     };

@@ -1,6 +1,5 @@
 //! Answers.
 
-use crate::request::RequestHead;
 use std::io::{self, Write};
 
 /// An answer that is in memory.
@@ -109,9 +108,9 @@ impl Response {
         Response::typed(status, "text/plain; charset=utf-8", body.into_bytes())
     }
 
-    /// The same, as the answer to this request: without its body, where that is left out.
-    pub(crate) fn to(mut self, head: &RequestHead) -> Response {
-        self.head_only |= head.method == "HEAD";
+    /// The same, as the answer to a request by this method: HEAD leaves the body out.
+    pub(crate) fn to(mut self, method: &str) -> Response {
+        self.head_only |= method == "HEAD";
         self
     }
 

@@ -1,6 +1,6 @@
 //! Captures beside the run, which queries may be asked of: in a folder, or sent by clients.
 
-use crate::api::{bad, body, error};
+use crate::answer::{bad, body, error};
 use crate::request::HttpRequest;
 use crate::response::{Response, Status};
 use serde::Deserialize;

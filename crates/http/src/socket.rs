@@ -167,7 +167,7 @@ impl Service for HttpService {
         let response = match asked {
             Ok(Ok(request)) if !self.has_room(is_guarded) => {
                 let text = format!("more than {REQUESTS_PER_SECOND} requests in a second");
-                Response::text(Status::TooManyRequests, text).to(&request.head)
+                Response::text(Status::TooManyRequests, text).to(&request.head.method)
             }
             Ok(Ok(request)) => return self.pages.answer(&request, &self.large, to),
             Ok(Err(refusal)) => *refusal,

@@ -1,8 +1,9 @@
 //! Rows as a stream that lasts: server-sent events, or lines of JSON.
 
-use crate::api::error;
-use crate::feed::{NoRows, RowEvent, RowFeed, rows};
+use crate::answer::error;
+use crate::block::rows;
 use crate::limits::{LOOK, LOOKS_PER_SIGN, STREAM_PATIENCE, STREAMS_MAX};
+use crate::log::{NoRows, RowEvent, RowLog};
 use crate::request::HttpRequest;
 use crate::response::{Status, stream_head};
 use std::io::{self, Write};
@@ -22,16 +23,12 @@ enum StreamForm {
 ///
 /// # Errors
 /// If the client does not take what comes.
-pub(crate) fn send_rows(
-    feed: &RowFeed,
-    request: &HttpRequest,
-    to: &mut dyn Taker,
-) -> io::Result<()> {
+pub(crate) fn send_rows(log: &RowLog, request: &HttpRequest, to: &mut dyn Taker) -> io::Result<()> {
     let refuse = |status, reason: &str, to: &mut dyn Taker| error(status, reason, "").write(to);
     let Some(program) = request.head.param("program") else {
         return refuse(Status::BadRequest, "name a program: /api/v1/rows?program=NAME", to);
     };
-    let stream = match feed.subscribe(program) {
+    let stream = match log.subscribe(program) {
         Ok(stream) => stream,
         Err(NoRows::Unknown) => {
             let reason = "no program of this name prints rows";
@@ -64,7 +61,7 @@ pub(crate) fn send_rows(
         }
         form.write(&event, to)?;
         to.part(STREAM_PATIENCE)?;
-        if let RowEvent::Rows(blocks) = &event {
+        if let RowEvent::Rows(_, blocks) = &event {
             stream.rest(blocks.iter().map(|block| block.len()).sum());
         }
         if event == RowEvent::End {
@@ -88,25 +85,34 @@ impl StreamForm {
 
     fn write(self, event: &RowEvent, to: &mut (impl Write + ?Sized)) -> io::Result<()> {
         match (self, event) {
-            (StreamForm::Events, RowEvent::Rows(all)) => lines(all).try_for_each(|line| {
-                to.write_all(b"data: ")?;
-                to.write_all(line)?;
-                to.write_all(b"\n\n")
-            }),
-            (StreamForm::Events, RowEvent::Lost(n)) => {
-                write!(to, "event: lost\ndata: {{\"rows\":{n}}}\n\n")
+            (_, RowEvent::Rows(lost, blocks)) => {
+                // The report of a loss comes before the rows that follow it.
+                if *lost > 0 {
+                    self.write_lost(*lost, to)?;
+                }
+                lines(blocks).try_for_each(|line| self.write_row(line, to))
             }
             // A comment: nothing for the client but that the connection lasts.
             (StreamForm::Events, RowEvent::Quiet) => to.write_all(b":\n\n"),
             (StreamForm::Events, RowEvent::End) => to.write_all(b"event: end\ndata: {}\n\n"),
-            (StreamForm::Lines, RowEvent::Rows(all)) => lines(all).try_for_each(|line| {
-                to.write_all(line)?;
-                to.write_all(b"\n")
-            }),
-            (StreamForm::Lines, RowEvent::Lost(n)) => writeln!(to, "{{\"_lost\":{n}}}"),
             // Readers of such lines skip empty ones.
             (StreamForm::Lines, RowEvent::Quiet) => to.write_all(b"\n"),
             (StreamForm::Lines, RowEvent::End) => Ok(()),
+        }
+    }
+
+    fn write_row(self, line: &[u8], to: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        let (before, after): (&[u8], &[u8]) = match self {
+            StreamForm::Events => (b"data: ", b"\n\n"),
+            StreamForm::Lines => (b"", b"\n"),
+        };
+        [before, line, after].iter().try_for_each(|part| to.write_all(part))
+    }
+
+    fn write_lost(self, rows: u64, to: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        match self {
+            StreamForm::Events => write!(to, "event: lost\ndata: {{\"rows\":{rows}}}\n\n"),
+            StreamForm::Lines => writeln!(to, "{{\"_lost\":{rows}}}"),
         }
     }
 }

@@ -77,8 +77,6 @@ enum Message {
     Open(Vec<Output>, Option<Sender<()>>),
     Rows(u64, usize, Rows),
     Flush,
-    /// To be told once all rows before it are written.
-    Reached(Sender<()>),
     Finish,
 }
 
@@ -170,15 +168,6 @@ impl Queue {
         Ok(self.unreported.is_none())
     }
 
-    /// Waits until the sink has all rows that came so far, and has shown those that a flush asked
-    /// it to show, or its thread has ended.
-    pub fn drain(&mut self) {
-        let (done, reached) = mpsc::channel();
-        if self.messages.send(Message::Reached(done)).is_ok() {
-            reached.recv().ok();
-        }
-    }
-
     /// A copy of rows, in memory that was used before if there is some.
     fn copy(&mut self, output: usize, rows: &Rows) -> Rows {
         for (opened, output, rows) in self.back.try_iter() {
@@ -241,10 +230,6 @@ fn write(
                 drop(back.send((opened, output, rows)));
             }
             Message::Flush => {}
-            Message::Reached(done) => {
-                shared.flush_if_asked(sink)?;
-                done.send(()).ok();
-            }
             Message::Finish => return sink.finish(),
         }
     }
@@ -424,23 +409,6 @@ mod tests {
         drop(go);
         queue.finish().expect("it goes on");
         assert_eq!(memory.lines() as u64 + queue.refused(), 500);
-    }
-
-    #[test]
-    fn a_queue_that_was_drained_goes_on() {
-        let (mut queue, go, memory, output) = gated(WhenFull::Wait);
-        let hurry = thread::spawn(move || (0..998).for_each(|_| go.send(()).unwrap_or(())));
-        for round in 1..500 {
-            queue.rows(0, &lot(&output, 10)).expect("waits");
-            queue.rows(0, &lot(&output, 10)).expect("waits");
-            queue.flush().expect("it goes on");
-            queue.drain();
-            assert_eq!(memory.lines(), 20 * round);
-        }
-        hurry.join().expect("no panic");
-        queue.finish().expect("all is written");
-        // Of a thread that has ended nothing is waited for.
-        queue.drain();
     }
 
     #[test]

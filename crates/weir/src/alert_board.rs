@@ -4,15 +4,13 @@
 //! for longest, and clients are told how many did.
 
 use crate::observe::Observer;
-use crate::showing::{Lines, ShownForm};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weir_engine::rows::{Output, Rows, Sink};
-use weir_http::{AlertPhase, AlertsQuestion};
+use weir_engine::rows::{Output, Rows};
+use weir_http::{AlertPhase, AlertsQuestion, LineWriter, RowForm, ShownOutput};
 use weir_plan::{Alert, AlertState, Schema, Value};
-use weir_sink::json::FORMAT;
 
 /// Alerts whose latest row is kept.
 const ALERTS_MAX: usize = 4096;
@@ -116,10 +114,8 @@ impl AlertBoard {
     }
 
     /// What keeps the alerts among rows on their way to a sink.
-    pub(crate) fn observer(&self, form: ShownForm) -> BoardObserver {
-        let lines = Lines::default();
-        let json = FORMAT.sink(lines.clone(), form.options, form.names);
-        BoardObserver { board: self.clone(), form, outputs: Vec::new(), json, lines, anew: false }
+    pub(crate) fn observer(&self, form: RowForm) -> BoardObserver {
+        BoardObserver { board: self.clone(), form, outputs: Vec::new(), anew: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, KeptAlerts> {
@@ -130,11 +126,9 @@ impl AlertBoard {
 /// Takes alerts from rows.
 pub(crate) struct BoardObserver {
     board: AlertBoard,
-    form: ShownForm,
+    form: RowForm,
     /// Where the rows of an output are alerts: how they are told apart.
     outputs: Vec<Option<AlertOutput>>,
-    json: Box<dyn Sink>,
-    lines: Lines,
     /// Whether the input has ended: what is opened next begins anew.
     anew: bool,
 }
@@ -142,6 +136,7 @@ pub(crate) struct BoardObserver {
 /// An output of alerts.
 struct AlertOutput {
     program: String,
+    writer: LineWriter,
     schema: Schema,
     /// The positions of the state, and of what tells one alert from another.
     state: Option<usize>,
@@ -149,10 +144,10 @@ struct AlertOutput {
 }
 
 impl AlertOutput {
-    fn new(program: String, schema: &Schema) -> AlertOutput {
+    fn new(program: String, schema: &Schema, writer: LineWriter) -> AlertOutput {
         let key = ["alert.rule", "alert.key", "alert.first"].map(|name| schema.position(name));
         let state = schema.position("alert.state");
-        AlertOutput { program, schema: schema.clone(), state, key }
+        AlertOutput { program, writer, schema: schema.clone(), state, key }
     }
 
     fn id(&self, rows: &Rows, i: usize) -> AlertId {
@@ -175,20 +170,18 @@ impl Observer for BoardObserver {
         if std::mem::take(&mut self.anew) {
             *self.board.lock() = KeptAlerts::default();
         }
-        let described = self.form.described(outputs).into_iter();
-        let one = |(output, shown): (&Output, weir_http::FeedOutput)| {
+        let shown = self.form.shown(outputs).into_iter().zip(self.form.writers(outputs));
+        let one = |(output, (shown, writer)): (&Output, (ShownOutput, LineWriter))| {
             let is_alert = Alert::is_of(&output.schema);
-            is_alert.then(|| AlertOutput::new(shown.program, &output.schema))
+            is_alert.then(|| AlertOutput::new(shown.program, &output.schema, writer))
         };
-        self.outputs = outputs.iter().zip(described).map(one).collect();
-        self.json.open(outputs)
+        self.outputs = outputs.iter().zip(shown).map(one).collect();
+        Ok(())
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         let Some(Some(of)) = self.outputs.get(output) else { return Ok(()) };
-        self.json.rows(output, rows)?;
-        self.json.flush()?;
-        let lines = self.lines.take();
+        let lines = of.writer.lines(rows);
         let mut board = self.board.lock();
         let each = lines.split(|b| *b == b'\n').filter(|line| !line.is_empty());
         for (i, line) in each.enumerate().take(rows.len) {

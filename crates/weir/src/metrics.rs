@@ -12,7 +12,7 @@ use weir_deliver::{DeliveryCounts, TargetCounts};
 use weir_engine::counters::Ledger;
 use weir_engine::flow::StageFlows;
 use weir_engine::rows::Output;
-use weir_http::{Api, Exposition, MetricsFormat, Page, Pages, RowFeed, Sample};
+use weir_http::{Api, Exposition, MetricsFormat, Page, Pages, RowLog, Sample};
 use weir_packet::egress::Outlet;
 use weir_packet::source::{Account, Lost};
 use weir_packet::unread::{UnreadProtocol, UnreadReason};
@@ -29,7 +29,7 @@ const FRESH: Duration = Duration::from_millis(250);
 pub(crate) fn pages(
     stats: &Stats,
     exports: Exports,
-    (tallies, feed): (Tallies, RowFeed),
+    (tallies, log): (Tallies, RowLog),
     stages: StageMetrics,
     (api, page): (Option<Api>, Option<Page>),
 ) -> Pages {
@@ -47,7 +47,7 @@ pub(crate) fn pages(
                 deliveries(&mut out, &counts);
             }
             if has_api {
-                clients(&mut out, &feed);
+                clients(&mut out, log.clients() as u64, log.lost());
             }
             exports.write(&mut out);
             Some(out.finish())
@@ -105,7 +105,7 @@ fn own_names() -> BTreeSet<String> {
     all(&mut out, 0, &counts, Some(&LookbackCounts::default()));
     programs(&mut out, &Tallies::default());
     write_no_stages(&mut out);
-    clients(&mut out, &RowFeed::default());
+    clients(&mut out, 0, 0);
     deliveries(&mut out, &DeliveryCounts::default());
     Exports::default().write(&mut out);
     let text = out.finish();
@@ -169,11 +169,11 @@ fn deliveries(out: &mut Exposition, counts: &DeliveryCounts) {
 }
 
 /// Clients that get rows.
-fn clients(out: &mut Exposition, feed: &RowFeed) {
-    let streams = Sample::plain(feed.streams() as u64);
+fn clients(out: &mut Exposition, clients: u64, lost: u64) {
+    let streams = Sample::plain(clients);
     out.gauge("weir_http_streams", "Clients that get rows over HTTP.", [streams]);
     let about = "Rows that such clients did not take in time.";
-    out.counter("weir_http_rows_lost", about, [Sample::plain(feed.lost())]);
+    out.counter("weir_http_rows_lost", about, [Sample::plain(lost)]);
 }
 
 /// Counters without labels: their names, what they count, and their values.
@@ -417,7 +417,7 @@ mod tests {
         all(&mut out, 0, &counts, Some(&captures));
         programs(&mut out, &Tallies::default());
         write_no_stages(&mut out);
-        clients(&mut out, &RowFeed::default());
+        clients(&mut out, 0, 0);
         deliveries(&mut out, &DeliveryCounts::default());
         Exports::default().write(&mut out);
         let text = out.finish();

@@ -1,11 +1,10 @@
 //! Rows on their way to the sink, counted by program, and shown to clients over HTTP.
 
-use crate::showing::{Showing, ShownForm};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_engine::rows::{Output, Rows, Sink};
-use weir_http::{FeedOutput, RowFeed};
+use weir_http::{RowLog, ShownOutput};
 
 /// How many programs, interfaces, workers or outlets have counts of their own in the time of a run.
 /// Those of the others are added up under the name [`OTHERS`].
@@ -54,56 +53,34 @@ pub(crate) enum AtEnd {
     Rest,
 }
 
-/// A sink that counts, and copies rows for clients before it hands them on.
+/// A sink that counts, and keeps rows for clients before it hands them on.
 pub(crate) struct Tap<'a> {
     to: Box<dyn Sink + 'a>,
     tallies: Tallies,
-    feed: RowFeed,
+    log: RowLog,
     /// The outputs, as clients see them.
-    outputs: Vec<FeedOutput>,
-    form: ShownForm,
-    /// What writes rows for clients, from the first opening to the end of the input.
-    showing: Option<Showing>,
+    outputs: Vec<ShownOutput>,
     at_end: AtEnd,
 }
 
 impl<'a> Tap<'a> {
-    /// Hands rows on to a sink.
+    /// Hands rows on to a sink. Clients are told which outputs there will be first, before they can
+    /// ask: packets may be late, and with them the first call of [`Sink::open`].
     pub(crate) fn new(
         to: Box<dyn Sink + 'a>,
-        (tallies, feed): (Tallies, RowFeed),
-        form: ShownForm,
+        (tallies, log): (Tallies, RowLog),
+        outputs: &[Output],
+        at_end: AtEnd,
     ) -> Tap<'a> {
-        let (outputs, showing, at_end) = (Vec::new(), None, AtEnd::Close);
-        Tap { to, tallies, feed, outputs, form, showing, at_end }
-    }
-
-    /// The same, with this at the end of the input.
-    pub(crate) fn at_end(mut self, at_end: AtEnd) -> Tap<'a> {
-        self.at_end = at_end;
-        self
-    }
-
-    /// Tells clients which outputs there will be first, before they can ask: packets may be late,
-    /// and with them the first call of [`Sink::open`].
-    pub(crate) fn announce(&mut self, outputs: &[Output]) {
-        self.set_outputs(outputs);
-        self.feed.expect(&self.outputs);
-        self.feed.open(&self.outputs);
+        let mut tap = Tap { to, tallies, log, outputs: Vec::new(), at_end };
+        tap.set_outputs(outputs);
+        tap
     }
 
     fn set_outputs(&mut self, outputs: &[Output]) {
-        self.outputs = self.form.described(outputs);
+        self.log.open(outputs);
+        self.outputs = self.log.form().shown(outputs);
         self.outputs.iter().for_each(|output| self.tallies.add(&output.program, 0, 0));
-    }
-
-    /// What writes rows for clients.
-    fn showing(&mut self) -> io::Result<&mut Showing> {
-        let showing = match self.showing.take() {
-            Some(showing) => showing,
-            None => Showing::start(&self.feed, &self.form)?,
-        };
-        Ok(self.showing.insert(showing))
     }
 }
 
@@ -111,7 +88,7 @@ impl Drop for Tap<'_> {
     fn drop(&mut self) {
         // Nothing follows a rest any more.
         if self.at_end == AtEnd::Rest {
-            self.feed.close();
+            self.log.close();
         }
     }
 }
@@ -119,13 +96,11 @@ impl Drop for Tap<'_> {
 impl Sink for Tap<'_> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         self.set_outputs(outputs);
-        let described = self.outputs.clone();
-        self.showing()?.open(outputs, &described)?;
         self.to.open(outputs)
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        self.showing()?.rows(output, rows)?;
+        self.log.add(output, rows);
         let before = self.to.refused();
         let result = self.to.rows(output, rows);
         let refused = self.to.refused().saturating_sub(before);
@@ -139,12 +114,9 @@ impl Sink for Tap<'_> {
 
     fn finish(&mut self) -> io::Result<()> {
         let result = self.to.finish();
-        if let Some(showing) = self.showing.take() {
-            showing.finish(self.at_end == AtEnd::Rest);
-        }
         match self.at_end {
-            AtEnd::Close => self.feed.close(),
-            AtEnd::Rest => self.feed.rest(),
+            AtEnd::Close => self.log.close(),
+            AtEnd::Rest => self.log.rest(),
         }
         result
     }

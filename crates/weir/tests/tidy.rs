@@ -28,7 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sink", &["packet", "plan", "engine"]),
     ("sandbox", &[]),
     ("control", &["plan", "lang", "engine"]),
-    ("http", &["control"]),
+    ("http", &["packet", "plan", "engine", "sink", "control"]),
     ("cluster", &["engine"]),
     ("deliver", &[]),
     ("kafka", &["engine", "cluster"]),

@@ -9,7 +9,6 @@ use crate::observe::Observer as _;
 use crate::packets::{self, Earlier, ReadAgain};
 use crate::page;
 use crate::shelf::Shelf;
-use crate::showing::ShownForm;
 use crate::stage_flow::StageMetrics;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
@@ -18,7 +17,7 @@ use weir_capture::lookback::HeldFrames;
 use weir_control::Answers;
 use weir_deliver::{Courier, WhenFull};
 use weir_engine::rows::{Output, Sink};
-use weir_http::{Api, AskShelf, HttpSocket, Keeping, Page, RowFeed};
+use weir_http::{Api, AskShelf, HttpSocket, RowForm, RowLog};
 use weir_sink::RowOptions;
 
 /// What the API is made of: what answers, packets that are kept, and captures beside the run.
@@ -51,11 +50,12 @@ impl Run<'_> {
     ) -> anyhow::Result<Box<dyn Sink>> {
         let is_api = self.options.http.http.is_some();
         let page = is_api.then(page::page).flatten();
-        let (tallies, rows) =
-            (Tallies::default(), RowFeed::that_keeps(self.keeping(page.as_ref())));
+        let names = self.options.rows.names.into();
+        let form = RowForm { options, names, alone: self.alone.clone() };
+        let (tallies, rows) = (Tallies::default(), RowLog::new(form.clone(), page.is_some()));
         let address = http.address()?;
         let clients = (tallies.clone(), rows.clone());
-        let feed = rows.clone();
+        let log = rows.clone();
         let board = AlertBoard::default();
         let api = answers.filter(|_| is_api);
         let api = api.map(|answers| -> anyhow::Result<Api> {
@@ -80,15 +80,12 @@ impl Run<'_> {
         let api = api.transpose()?;
         let has_page = page.is_some();
         let exports = Exports::default();
-        let names = self.options.rows.names.into();
-        let form = ShownForm { options, names, alone: self.alone.clone() };
         let at_end = if self.serves.is_some() { AtEnd::Rest } else { AtEnd::Close };
-        let observer = is_api.then(|| board.observer(form.clone()));
-        let mut tap = Tap::new(sink, clients, form).at_end(at_end);
-        tap.announce(&Output::of(&self.program));
+        let observer = is_api.then(|| board.observer(form));
+        let tap = Tap::new(sink, clients, &Output::of(&self.program), at_end);
         let stages = StageMetrics::new(self.is_alone.then(|| self.alone.clone()));
         let clients = (api, page);
-        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), stages, clients))?;
+        http.start(metrics::pages(stats, exports.clone(), (tallies, log), stages, clients))?;
         if !self.options.quiet {
             self.term.say(format_args!("metrics: http://{address}/metrics"));
             if is_api {
@@ -125,14 +122,5 @@ impl Run<'_> {
             headers: self.options.headers.into(),
             fragments: self.options.fragments,
         })
-    }
-
-    /// Which rows are kept for those who open the page later.
-    fn keeping(&self, page: Option<&Page>) -> Keeping {
-        match page {
-            None => Keeping::Nothing,
-            Some(_) if self.drops() => Keeping::Some,
-            Some(_) => Keeping::Latest,
-        }
     }
 }
