@@ -1,8 +1,9 @@
 //! A job: the nodes that it merges, the views that it makes of their rows, and what it puts out.
 
 use crate::node;
+use crate::rows::Source;
 use crate::unsupported::Unsupported;
-use crate::views::{Source, Step, Views};
+use crate::views::{Step, Views};
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use weir_engine::exchange::{GroupLayout, MessageLayout, Receiver};

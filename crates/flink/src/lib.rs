@@ -14,6 +14,7 @@ mod alert;
 mod expr;
 mod job;
 mod node;
+mod rows;
 mod scan;
 mod sides;
 mod sql;

@@ -2,9 +2,9 @@
 
 use crate::expr::value;
 use crate::node::columns;
+use crate::rows::ViewRows;
 use crate::sql::{interval, keyed};
 use crate::term::Term;
-use crate::views::ViewRows;
 use serde_json::{Value as Json, json};
 use weir_plan::{Scan, Schema};
 

@@ -3,9 +3,9 @@
 
 use crate::expr::{column, constant};
 use crate::node::columns;
+use crate::rows::{TimeAt, ViewRows, WindowTime};
 use crate::sql::{interval, keyed};
 use crate::term::{Term, ident};
-use crate::views::{TimeAt, ViewRows, WindowTime};
 use serde_json::{Value as Json, json};
 use weir_plan::limits::JOIN_ROWS_MAX;
 use weir_plan::{Join, JoinKind, Schema, Union, Value};

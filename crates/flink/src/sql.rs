@@ -2,8 +2,8 @@
 
 use crate::aggregates::aggregate;
 use crate::expr::{ordered, value};
+use crate::rows::{TimeAt, ViewRows, WindowTime};
 use crate::term::{Term, ident};
-use crate::views::{TimeAt, ViewRows, WindowTime};
 use weir_plan::{Order, Per, SortKey, Summarize, Window};
 
 /// Nanoseconds in a millisecond: Flink's time has no finer one.

@@ -4,6 +4,7 @@
 
 use crate::alert::JobAlert;
 use crate::expr::{condition, value};
+use crate::rows::{Source, TimeAt, ViewRows, WindowTime};
 use crate::scan::JobScan;
 use crate::sides::{JobJoin, union};
 use crate::sql::{TopRows, summarize, top};
@@ -12,36 +13,6 @@ use std::collections::BTreeMap;
 use weir_engine::exchange::GroupLayout;
 use weir_plan::physical::{Fragment, Inlet, PipelineId, Work};
 use weir_plan::{Expr, Schema, Stage};
-
-/// Where rows come from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Source {
-    /// They are those of a node as they are.
-    Node(usize),
-    /// A view has them.
-    View(String),
-    /// They are alerts of the rows of a view.
-    Alert(Box<JobAlert>),
-}
-
-impl Source {
-    /// A query for these columns of it.
-    pub(crate) fn select(&self, columns: &Schema) -> String {
-        if let Source::Alert(alert) = self {
-            return alert.sql.clone();
-        }
-        let names: Vec<String> = columns.columns.iter().map(|c| ident(&c.name)).collect();
-        format!("SELECT {} FROM {}", names.join(", "), self.table())
-    }
-
-    fn table(&self) -> String {
-        match self {
-            Source::Node(number) => format!("node{}", number + 1),
-            Source::View(name) => name.clone(),
-            Source::Alert(_) => unreachable!("no stage comes after an alert"),
-        }
-    }
-}
 
 /// A step of a job, which makes a view. Each comes after those whose views it reads.
 #[derive(Clone, PartialEq, Debug)]
@@ -52,42 +23,6 @@ pub(crate) enum Step {
     Scan(JobScan),
     /// An operator over the rows of two views.
     Join(JobJoin),
-}
-
-/// Rows that a stage takes.
-#[derive(Clone)]
-pub(crate) struct ViewRows {
-    pub(crate) source: Source,
-    pub(crate) schema: Schema,
-    /// Their windows, if they come in some.
-    pub(crate) window: Option<WindowTime>,
-    /// How long they may wait, after the groups that they are made of.
-    pub(crate) closing_ns: i64,
-    /// Whether they are those of several pipelines, of which one may be ahead of the others.
-    pub(crate) is_union: bool,
-}
-
-impl ViewRows {
-    /// The table that has them.
-    pub(crate) fn table(&self) -> String {
-        self.source.table()
-    }
-}
-
-/// How the windows of rows lie in time.
-#[derive(Clone, Copy)]
-pub(crate) struct WindowTime {
-    pub(crate) every_ns: i64,
-    /// Where in its window the time of a row stands.
-    pub(crate) at: TimeAt,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeAt {
-    /// At its start, as in Weir.
-    Start,
-    /// In its last millisecond, as after Flink's own windows.
-    End,
 }
 
 /// The views of a plan.

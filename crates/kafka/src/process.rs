@@ -5,22 +5,20 @@
 //! earlier process of this partition still tries to commit, wherever that ran.
 
 mod commit;
+mod partition;
 
-use crate::client::{Watch, config, in_words, partitions, plain};
-use crate::limits::{FAULTS_NAMED, FRAMES_WAITING, START, TRANSACTION};
-use crate::look::{consumer, is_lasting, serve};
-use crate::order::{CarrierOrder, PartitionCounts, PartitionEvent, PartitionOrder, RowsTo};
+use crate::client::in_words;
+use crate::limits::{FAULTS_NAMED, FRAMES_WAITING};
+use crate::look::{is_lasting, serve};
+use crate::order::{CarrierOrder, PartitionCounts, PartitionEvent, PartitionOrder};
 use crate::packets::{PacketHead, PacketKind, PacketRecord};
-use crate::partition::partition_of;
 use crate::position::Position;
 use crate::worker::{FromWorker, ToWorker, starts_with_frame};
 use crate::{KafkaFault, Say};
-use commit::{Committer, Progress, ReportPartition, init};
-use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerGroupMetadata};
-use rdkafka::error::KafkaError;
+use commit::{Committer, Progress, ReportPartition};
+use partition::Partition;
+use rdkafka::consumer::Consumer as _;
 use rdkafka::message::{BorrowedMessage, Message as _};
-use rdkafka::producer::{Producer as _, ThreadedProducer};
-use rdkafka::{Offset, TopicPartitionList};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -99,109 +97,6 @@ fn listen(from: impl Read, frames: &SyncSender<Vec<FromWorker>>) {
 fn system_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
-/// A partition, and the clients that read it and commit what was made of it.
-struct Partition<'a> {
-    order: &'a CarrierOrder,
-    task: &'a PartitionOrder,
-    reader: BaseConsumer<Watch>,
-    writer: ThreadedProducer<Watch>,
-    /// The partition that partial results go to.
-    log: i32,
-    group: ConsumerGroupMetadata,
-    say: &'a Say,
-}
-
-impl<'a> Partition<'a> {
-    /// Makes the clients, and ends what an earlier process has begun.
-    fn open(
-        order: &'a CarrierOrder,
-        task: &'a PartitionOrder,
-        stop: &AtomicBool,
-        say: &'a Say,
-    ) -> Result<Partition<'a>, KafkaFault> {
-        let own = [
-            ("group.id", task.group.as_str()),
-            // Positions of transactions that are open are waited for.
-            ("isolation.level", "read_committed"),
-            ("auto.offset.reset", "error"),
-        ];
-        let reader = consumer(order, &own, say)?;
-        let count = partitions(reader.client(), order, &|| serve(&reader))?;
-        if !(0..count).contains(&task.partition) {
-            return Err(KafkaFault::Partition { partition: task.partition, count });
-        }
-        let id = format!("weir/{}/{}/{}", task.group, order.topic.topic, task.partition);
-        let lasts = TRANSACTION.as_millis().to_string();
-        let own = [
-            ("transactional.id", id.as_str()),
-            ("transaction.timeout.ms", lasts.as_str()),
-            ("enable.idempotence", "true"),
-            ("acks", "all"),
-            ("partitioner", "murmur2_random"),
-        ];
-        let defaults = [("compression.type", "lz4".to_owned()), ("linger.ms", "5".to_owned())];
-        let watch = Watch::new(say, "the partition waits");
-        let writer = config(order, &defaults, &own).create_with_context(watch);
-        let writer: ThreadedProducer<Watch> =
-            writer.map_err(|e: KafkaError| KafkaFault::Properties(plain(&e.to_string())))?;
-        let mut log = 0;
-        if let RowsTo::Topic(rows) | RowsTo::Partials(rows) = &task.rows {
-            let mut of_rows = order.clone();
-            rows.clone_into(&mut of_rows.topic.topic);
-            let count = partitions(writer.client(), &of_rows, &|| writer.poll(Duration::ZERO))?;
-            log = partition_of(task.probe.as_bytes(), count);
-        }
-        init(&writer, stop)?;
-        let group = reader.group_metadata();
-        let group = group.ok_or_else(|| KafkaFault::Group("it has no name".to_owned()))?;
-        Ok(Partition { order, task, reader, writer, log, group, say })
-    }
-
-    fn list(&self, offset: Offset) -> Result<TopicPartitionList, KafkaFault> {
-        let mut list = TopicPartitionList::new();
-        let added = list.add_partition_offset(&self.order.topic.topic, self.task.partition, offset);
-        added.map_err(|e| KafkaFault::Broker(in_words(&e)))?;
-        Ok(list)
-    }
-
-    /// How far the group is.
-    fn position(&self) -> Result<Position, KafkaFault> {
-        let (topic, partition) = (&self.order.topic.topic, self.task.partition);
-        let failed = |e: KafkaError| KafkaFault::Broker(in_words(&e));
-        let ends = self.reader.fetch_watermarks(topic, partition, START);
-        let (low, high) = ends.map_err(failed)?;
-        let list = self.list(Offset::Invalid)?;
-        let committed = self.reader.committed_offsets(list, START).map_err(failed)?;
-        let found = committed.find_partition(topic, partition);
-        let position = match found.as_ref().map(|found| (found.offset(), found.metadata())) {
-            Some((Offset::Offset(offset), metadata)) => Position::read(offset, metadata),
-            _ => Some(Position::fresh(low)),
-        };
-        let group = &self.task.group;
-        let Some(position) = position else {
-            return Err(KafkaFault::Group(format!(
-                "group {group} has a position of partition {partition} that another program has \
-                 written: choose another --group"
-            )));
-        };
-        if position.from < low || position.offset > high {
-            return Err(KafkaFault::Group(format!(
-                "group {group} needs the records of partition {partition} from offset {} on, and \
-                 there are those from {low} to {high}: keep them longer (retention.ms, \
-                 retention.bytes), choose another --group, or set its offsets \
-                 (kafka-consumer-groups.sh --reset-offsets)",
-                position.from
-            )));
-        }
-        Ok(position)
-    }
-
-    fn assign(&self, from: i64) -> Result<(), KafkaFault> {
-        let list = self.list(Offset::Offset(from))?;
-        self.reader.assign(&list).map_err(|e| KafkaFault::Broker(in_words(&e)))
-    }
 }
 
 /// What goes to the run.

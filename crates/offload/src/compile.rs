@@ -3,12 +3,12 @@
 use crate::act::{ActAll, ActEnds, Routes};
 use crate::count::{CONTROL_MAP, CountAll, CountEnds};
 use crate::emit::{Emit, TooDeep, Ways};
-use crate::frame::{
-    Access, CONTEXT, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, WANTED, get, if_fact,
-};
+use crate::facts::Facts;
+use crate::frame::{Access, CONTEXT, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, WANTED, get, if_fact};
+use crate::hook::Hook;
 use crate::options::{HandOut, NO_OUTLETS, NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
 use crate::prefix::{Pipeline, Rest, Step, asks_for_losses, makes_groups, pipelines};
-use crate::program::{ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
+use crate::program::{ActionMemory, Actions, FrameCount, KernelProgram, MapSpec, WHOLE};
 use crate::scan::{ScanAll, ScanEnds};
 use crate::states::StateTable;
 use crate::table::{Control, Table, TableOptions};

@@ -6,7 +6,8 @@
 mod sample;
 mod steer;
 
-use crate::frame::{Access, Facts, SPILL, SPILLS, if_fact};
+use crate::facts::Facts;
+use crate::frame::{Access, SPILL, SPILLS, if_fact};
 use crate::read::{read_addr, read_num};
 use crate::value::{Addr, Cmp, Num, NumKind, NumOp, Test};
 use crate::writer::{Place, Writer};

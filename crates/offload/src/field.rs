@@ -1,6 +1,7 @@
 //! The fields that a program can read: those at fixed places of headers that the walk finds.
 
-use crate::frame::{Facts, Header, Slot};
+use crate::facts::Facts;
+use crate::frame::{Header, Slot};
 use crate::value::{Addr, AddrRead, End, From, HeaderBits, Lowered, Num, NumKind, NumRead};
 use crate::value::{Range, Test};
 use weir_packet::fields::{FieldId, FieldType};

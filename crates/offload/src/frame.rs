@@ -4,7 +4,8 @@
 //! has no such pointers: it copies headers onto its stack. Either way a header has a base, and its
 //! fields are read at fixed places from there.
 
-use crate::program::{Hook, STACK_BYTES};
+use crate::facts::Facts;
+use crate::hook::{Hook, STACK_BYTES};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Helper, Operand, Reg, Reg::*, Size};
 
@@ -16,40 +17,6 @@ const L3: Reg = R7;
 const L4: Reg = R8;
 /// The [`Facts`] about the frame.
 pub(crate) const FACTS: Reg = R9;
-
-/// What holds of a frame: bits of the register [`FACTS`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Facts(pub(crate) i32);
-
-impl Facts {
-    pub(crate) const NONE: Facts = Facts(0);
-    pub(crate) const IPV4: Facts = Facts(1);
-    pub(crate) const IPV6: Facts = Facts(1 << 1);
-    pub(crate) const FRAGMENT: Facts = Facts(1 << 2);
-    pub(crate) const PORTS: Facts = Facts(1 << 3);
-    pub(crate) const TCP: Facts = Facts(1 << 4);
-    pub(crate) const UDP: Facts = Facts(1 << 5);
-    pub(crate) const ICMP: Facts = Facts(1 << 6);
-    pub(crate) const ICMP6: Facts = Facts(1 << 7);
-    pub(crate) const ARP: Facts = Facts(1 << 8);
-    pub(crate) const VLAN: Facts = Facts(1 << 9);
-    /// At least two tags.
-    pub(crate) const QINQ: Facts = Facts(1 << 10);
-    /// The EtherType says what the payload is.
-    pub(crate) const TYPED: Facts = Facts(1 << 11);
-
-    /// All of them.
-    pub(crate) const ALL: Facts = Facts((1 << 12) - 1);
-
-    pub(crate) const fn and(self, other: Facts) -> Facts {
-        Facts(self.0 | other.0)
-    }
-
-    /// Those that are among the others, too.
-    pub(crate) const fn among(self, others: Facts) -> Facts {
-        Facts(self.0 & others.0)
-    }
-}
 
 /// Goes on at `place` where any of these facts holds, and notes that the program asks for them.
 pub(crate) fn if_fact(w: &mut Writer, facts: Facts, place: Place) {

@@ -23,8 +23,10 @@ mod act;
 mod compile;
 mod count;
 mod emit;
+mod facts;
 mod field;
 mod frame;
+mod hook;
 mod key;
 pub mod limits;
 mod lower;
@@ -42,12 +44,12 @@ mod walk;
 mod writer;
 
 pub use compile::compile;
+pub use hook::{Hook, STACK_BYTES};
 pub use options::{
     KernelOutlet, NO_OUTLETS, NotOffloaded, OffloadOptions, OutletPlace, Refuse, SNAPLEN_MIN,
 };
 pub use program::{
-    ActionMemory, Actions, FrameCount, Hook, KernelProgram, MapSpec, STACK_BYTES, TO_HOST, WHOLE,
-    redirect_to,
+    ActionMemory, Actions, FrameCount, KernelProgram, MapSpec, TO_HOST, WHOLE, redirect_to,
 };
 pub use states::{StateTable, TakenStates};
 pub use table::{

@@ -1,6 +1,6 @@
 //! What compiling depends on besides the plan, and why there may be nothing to compile.
 
-use crate::program::Hook;
+use crate::hook::Hook;
 use std::fmt;
 use weir_packet::egress::Outlet;
 use weir_packet::source::LinkType;

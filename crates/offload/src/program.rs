@@ -1,5 +1,6 @@
 //! What compiling gives: the program, its maps, and what it runs of each pipeline.
 
+use crate::hook::Hook;
 use crate::options::KernelOutlet;
 use crate::states::StateTable;
 use crate::table::Table;
@@ -7,18 +8,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weir_ebpf::Code;
 use weir_plan::physical::Prefix;
-
-/// Where in the kernel a program meets frames.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hook {
-    /// The filter of an AF_PACKET socket: on packet buffers, before they are copied.
-    Socket,
-    /// The traffic control hook of an interface (Linux 6.6): on packet buffers, and the host goes
-    /// on receiving them.
-    Tcx,
-    /// XDP: in the driver, before there is a packet buffer; the host does not get what it takes.
-    Xdp,
-}
 
 /// What a program returns for frames that workers need to see whole.
 pub const WHOLE: i32 = i32::MAX;
@@ -31,9 +20,6 @@ pub const fn redirect_to(outlet: usize) -> i32 {
 
 /// What a program returns for frames that the host gets.
 pub const TO_HOST: i32 = i32::MIN;
-
-/// Bytes of stack that a program may use, since another calls it.
-pub const STACK_BYTES: i16 = 448;
 
 /// A program for the kernel.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Reading fields, as instructions.
 
-use crate::frame::{Access, FACTS, Facts, Header, Slot, get, if_fact};
+use crate::facts::Facts;
+use crate::frame::{Access, FACTS, Header, Slot, get, if_fact};
 use crate::value::{AddrRead, End, From, HeaderBits, NumRead};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Reg, Reg::*};

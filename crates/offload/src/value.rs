@@ -4,7 +4,8 @@
 //! Each gives what the engine gives: a value or none. No number leaves 64 bits and nothing faults,
 //! as the ranges show.
 
-use crate::frame::{Facts, Header, Slot};
+use crate::facts::Facts;
+use crate::frame::{Header, Slot};
 
 /// A number: an int, or a link address. Also a truth, as 0 or 1.
 #[derive(Clone, PartialEq, Debug)]

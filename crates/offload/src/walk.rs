@@ -4,9 +4,10 @@
 
 mod transport;
 
-use crate::frame::{Access, CONTEXT, FACTS, Facts, Header, Slot, get, set};
+use crate::facts::Facts;
+use crate::frame::{Access, CONTEXT, FACTS, Header, Slot, get, set};
 use crate::frame::{SKB_VLAN_PRESENT, SKB_VLAN_PROTO, SKB_VLAN_TCI};
-use crate::program::Hook;
+use crate::hook::Hook;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Reg, Reg::*, Size};
 use weir_packet::{arp, ethernet, ipv4, ipv6, llc, vlan};

@@ -1,7 +1,7 @@
 //! Writing code in pieces that end in jumps: what would never run is left out, which the kernel's
 //! verifier demands, and so are jumps to the next instruction.
 
-use crate::frame::Facts;
+use crate::facts::Facts;
 use std::collections::BTreeSet;
 use weir_ebpf::{
     Alu, AssembleError, Assembler, Bits, Code, Cond, EbpfInstruction, Endianness, Helper, Label,

@@ -317,6 +317,18 @@ impl App {
         Wish::LookForPackets
     }
 
+    /// The rows that are seen, with the chosen one among them.
+    pub(crate) fn scroll(&mut self, room: usize) -> std::ops::Range<usize> {
+        let rows = &self.shown.rows;
+        let chosen =
+            self.chosen.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
+        if let Some(at) = chosen.filter(|_| room > 0) {
+            self.offset = self.offset.clamp((at + 1).saturating_sub(room), at);
+        }
+        self.offset = self.offset.min(rows.len().saturating_sub(room));
+        self.offset..(self.offset + room).min(rows.len())
+    }
+
     /// The chosen row.
     pub(crate) fn chosen_row(&self) -> Option<&Row> {
         let key = self.chosen.as_ref()?;

@@ -1,6 +1,6 @@
 //! Rows, and how far the partition was processed: committed together.
 
-use super::Partition;
+use super::partition::{Partition, TRIES, is_retriable};
 use crate::KafkaFault;
 use crate::client::{Watch, code_in_words, in_words, plain};
 use crate::limits::{
@@ -24,9 +24,6 @@ use weir_engine::exchange::renumber;
 
 /// Tells of a partition.
 pub(super) type ReportPartition<'a> = &'a (dyn Fn(&PartitionEvent) -> io::Result<()> + Sync);
-
-/// Calls that wait for what makes way by itself, before the partition is begun again.
-const TRIES: u32 = 20;
 
 /// What was read, and went to the run.
 #[derive(Default)]
@@ -74,29 +71,9 @@ impl From<io::Error> for Stopped {
     }
 }
 
-/// Ends what an earlier process of this partition has begun, and keeps it from going on.
-pub(super) fn init(writer: &ThreadedProducer<Watch>, stop: &AtomicBool) -> Result<(), KafkaFault> {
-    let mut last = String::new();
-    for _ in 0..TRIES {
-        match writer.init_transactions(TRANSACTION_STEP) {
-            Ok(()) => return Ok(()),
-            Err(e) if is_retriable(&e) && !stop.load(Ordering::Relaxed) => last = in_words(&e),
-            Err(e) => return Err(KafkaFault::Broker(in_words(&e))),
-        }
-    }
-    Err(KafkaFault::Broker(last))
-}
-
 #[expect(clippy::disallowed_methods, reason = "results do not depend on when they are out")]
 fn now() -> Instant {
     Instant::now()
-}
-
-fn is_retriable(error: &KafkaError) -> bool {
-    match error {
-        KafkaError::Transaction(e) => e.is_retriable(),
-        _ => false,
-    }
 }
 
 /// Commits what a run made of a partition.

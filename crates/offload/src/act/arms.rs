@@ -1,6 +1,6 @@
 //! From the arms of a plan to those that the kernel decides.
 
-use super::{Deed, Edits, OUTLETS_MAX, Outcome};
+use super::deed::{Deed, Edits, OUTLETS_MAX, Outcome};
 use crate::limits::{LENGTH_MAX, LENGTH_MIN};
 use crate::lower::{Columns, lower, lower_test, upper_bound};
 use crate::options::{HandOut, KernelOutlet, OutletPlace};

@@ -4,7 +4,8 @@
 //! The kernel copies a frame to all interfaces of a map (`BPF_F_BROADCAST`), so each set of
 //! interfaces that may get a frame together has a map of its own. These sets follow from the plan.
 
-use super::{Acting, Edits};
+use super::acting::Acting;
+use super::deed::{Edits, OUTLETS_MAX};
 use crate::limits::{LENGTHS_MAX, SETS_MAX};
 use crate::options::{HandOut, OutletPlace};
 use crate::program::{TO_HOST, redirect_to};
@@ -40,7 +41,7 @@ impl Routes {
         HandOut { outlets, copies, .. }: HandOut<'_>,
     ) -> Routes {
         let bits = |is: fn(&OutletPlace) -> bool| {
-            let of = outlets.iter().take(super::OUTLETS_MAX).enumerate();
+            let of = outlets.iter().take(OUTLETS_MAX).enumerate();
             of.filter(|(_, known)| is(&known.place)).fold(0, |all, (n, _)| all | 1 << n)
         };
         let host = bits(|place| *place == OutletPlace::Host);
@@ -132,5 +133,5 @@ impl Routes {
 
 /// The numbers of outlets with these bits.
 fn numbers(bits: u64) -> impl Iterator<Item = usize> {
-    (0..super::OUTLETS_MAX).filter(move |n| bits >> n & 1 != 0)
+    (0..OUTLETS_MAX).filter(move |n| bits >> n & 1 != 0)
 }

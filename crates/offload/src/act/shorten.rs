@@ -6,9 +6,10 @@
 //! checksum of a transport protocol is one over what is left: the sum of all words of the frame,
 //! less those before the transport header, which are few.
 
-use super::Routes;
+use super::routes::Routes;
 use super::write::{ActAll, DATA, DATA_END, MOST, TAG};
-use crate::frame::{CONTEXT, DROPS, EDITS, Facts, HANDED, Slot, WAY, get, if_fact};
+use crate::facts::Facts;
+use crate::frame::{CONTEXT, DROPS, EDITS, HANDED, Slot, WAY, get, if_fact};
 use crate::walk;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Helper, Reg, Reg::*, Size};

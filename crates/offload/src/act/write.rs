@@ -1,6 +1,8 @@
 //! The code that decides and does.
 
-use super::{Acting, Deed, Edits, Outcome, Routes};
+use super::acting::Acting;
+use super::deed::{Deed, Edits, Outcome};
+use super::routes::Routes;
 use crate::emit::{Emit, TooDeep, Ways};
 use crate::frame::{Access, CONTEXT, DROPS, EDITS, HANDED, Slot, WAY, get};
 use crate::options::{KernelOutlet, OutletPlace};

@@ -1,4 +1,7 @@
-use super::*;
+use super::shared::*;
+use crate::table::ValueShape;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weir_plan::physical::PipelineId;
 
 const IDLE: i64 = 100;
 const SECRET: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x9e37_79b9_7f4a_7c15];

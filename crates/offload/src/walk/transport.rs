@@ -1,7 +1,8 @@
 //! Transport headers.
 
 use super::{Parts, Walk};
-use crate::frame::{FACTS, Facts, Header, Slot, get};
+use crate::facts::Facts;
+use crate::frame::{FACTS, Header, Slot, get};
 use weir_ebpf::{Alu, Cond, Reg::*};
 use weir_packet::{icmp, tcp, udp};
 

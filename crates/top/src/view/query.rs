@@ -1,7 +1,6 @@
 //! The rows of a query of the library, the columns of one of them, and the list of queries.
 
 use super::canvas::{Canvas, columns};
-use super::tables::scroll;
 use crate::app::App;
 use crate::library::{QueryList, RowColumns};
 use crate::number::grouped;
@@ -27,7 +26,7 @@ struct ShownColumn {
 pub(super) fn draw(canvas: &mut Canvas<'_>, app: &mut App, top: u16, bottom: u16) {
     let (width, look) = (canvas.area.width, canvas.look);
     let room = bottom.saturating_sub(top + 2);
-    let rows = scroll(app, room.into());
+    let rows = app.scroll(room.into());
     let output = &app.shown.output;
     // The values of a row, in the order in which columns are shown.
     let cells = |row: &crate::snapshot::Row| -> Vec<(String, bool)> {

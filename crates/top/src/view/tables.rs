@@ -23,7 +23,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &mut App, top: u16, bottom: u16
     header(canvas, app, &columns, top + 1);
     let first = top + 2;
     let room = bottom.saturating_sub(first + 2);
-    let rows = scroll(app, room.into());
+    let rows = app.scroll(room.into());
     for (row, y) in app.shown.rows[rows.clone()].iter().zip(first..) {
         draw_row(canvas, app, row, &columns, y);
         if app.chosen.as_ref() == Some(&row.key) {
@@ -47,17 +47,6 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &mut App, top: u16, bottom: u16
 
 fn nameless(label: &str, sent: Rates, received: Rates) -> Row {
     Row { key: Vec::new(), label: label.to_owned(), name: None, sent, received, of_query: None }
-}
-
-/// The rows that are seen, with the chosen one among them.
-pub(super) fn scroll(app: &mut App, room: usize) -> std::ops::Range<usize> {
-    let rows = &app.shown.rows;
-    let chosen = app.chosen.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
-    if let Some(at) = chosen.filter(|_| room > 0) {
-        app.offset = app.offset.clamp((at + 1).saturating_sub(room), at);
-    }
-    app.offset = app.offset.min(rows.len().saturating_sub(room));
-    app.offset..(app.offset + room).min(rows.len())
 }
 
 fn tabs(canvas: &mut Canvas<'_>, app: &App, y: u16) {

@@ -2,11 +2,11 @@
 
 use crate::common::{root, text};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The product code of a crate.
 pub(crate) struct Crate {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// By module path: `["ops", "scan"]` is `ops/scan.rs`.
     pub(crate) modules: BTreeMap<Vec<String>, Module>,
 }
@@ -18,38 +18,25 @@ pub(crate) struct Module {
     pub(crate) items: Vec<syn::Item>,
 }
 
-/// The crates, and where they are.
-const CRATES: &[(&str, &str)] = &[
-    ("packet", "crates/packet"),
-    ("capture", "crates/capture"),
-    ("flows", "crates/flows"),
-    ("dpdk", "crates/dpdk"),
-    ("plan", "crates/plan"),
-    ("lang", "crates/lang"),
-    ("engine", "crates/engine"),
-    ("stream", "crates/stream"),
-    ("sink", "crates/sink"),
-    ("sandbox", "crates/sandbox"),
-    ("control", "crates/control"),
-    ("doctor", "crates/doctor"),
-    ("report", "crates/report"),
-    ("weir", "crates/weir"),
-    ("bench", "bench"),
-];
-
 /// Parses the product code of all crates.
 pub(crate) fn crates() -> Vec<Crate> {
-    let parse = |(name, folder): (&'static str, &str)| {
-        let source = root().join(folder).join("src");
+    let folders = std::fs::read_dir(root().join("crates")).expect("crates/");
+    let folders = folders.map(|entry| entry.expect("an entry of crates/").path());
+    let mut folders: Vec<_> = folders.chain([root().join("bench")]).collect();
+    folders.sort();
+    let parse = |folder: PathBuf| {
+        let source = folder.join("src");
         let mut modules = BTreeMap::new();
         for start in ["lib.rs", "main.rs"] {
             if source.join(start).exists() {
                 load(&source, start.to_owned(), Vec::new(), &mut modules);
             }
         }
-        Crate { name, modules }
+        assert!(!modules.is_empty(), "no code in {}", folder.display());
+        let name = folder.file_name().expect("a folder's name");
+        Crate { name: name.to_string_lossy().into_owned(), modules }
     };
-    CRATES.iter().copied().map(parse).collect()
+    folders.into_iter().map(parse).collect()
 }
 
 /// Parses a file and those of its modules.
