@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::interface::Direction;
     use crate::limits::{CAPLEN_MAX, INTERFACES_MAX};
-    use crate::time::NO_TIME;
+    use crate::time::{LAST_TIME, NO_TIME};
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -307,8 +307,8 @@ mod tests {
         assert_eq!(ns(128, 0, 2), 2_000_000_000);
         assert_eq!(ns(128 + 10, 0, 512), 500_000_000);
         assert_eq!(ns(255, 0, u64::MAX), 0);
-        assert_eq!(ns(6, 0, u64::MAX), i64::MAX);
-        assert_eq!(ns(6, i64::MAX, u64::MAX), i64::MAX);
+        assert_eq!(ns(6, 0, u64::MAX), LAST_TIME);
+        assert_eq!(ns(6, i64::MAX, u64::MAX), LAST_TIME);
         assert_eq!(ns(9, i64::MIN, 0), NO_TIME + 1, "a time, though far off");
     }
 

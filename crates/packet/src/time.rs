@@ -7,6 +7,9 @@
 /// it.
 pub const NO_TIME: i64 = i64::MIN;
 
+/// The latest time that a packet has; what a capture says of later ones is taken for this.
+pub const LAST_TIME: i64 = i64::MAX - 1;
+
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 

@@ -98,8 +98,8 @@ fn alone(agg: &Agg, with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
             _ => Box::new(Of::<_, 1>(sum::SumUnsigned)),
         },
         AggFunc::Avg => avg::build(&arg.ty),
-        AggFunc::Min => min_max::build(&arg.ty, false, nullable),
-        AggFunc::Max => min_max::build(&arg.ty, true, nullable),
+        AggFunc::Min => min_max::build(arg, false, nullable),
+        AggFunc::Max => min_max::build(arg, true, nullable),
         AggFunc::MaxBy | AggFunc::MinBy => {
             let parts = <[&Expr; 2]>::try_from(parts(arg)).expect("a value and what chooses it");
             max_by::build(parts, agg.func == AggFunc::MaxBy)

@@ -15,15 +15,19 @@ use super::{Aggregate, CellStep, Cells, CellsRef, Finish, Input, StateKind, Stat
 use crate::expr::Class;
 use crate::key::{Pool, read_text, write_text};
 use std::any::Any;
-use weir_plan::Type;
+use weir_plan::{Expr, ExprKind};
 
 /// `nullable`: whether a group may have rows and no value.
-pub(super) fn build(ty: &Type, max: bool, nullable: bool) -> Box<dyn Aggregate> {
-    match Class::of(ty) {
+pub(super) fn build(arg: &Expr, max: bool, nullable: bool) -> Box<dyn Aggregate> {
+    // No packet has the time that stands for none in a fresh cell, be it the least or the greatest.
+    let is_packet_time = matches!(&arg.kind, ExprKind::Field(id) if id.info().name == "ts");
+    match Class::of(&arg.ty) {
         Class::Pair => Box::new(Of(MinMaxPair { max })),
         Class::Text => Box::new(MinMaxText { max, pool: Pool::default() }),
-        class if nullable => Box::new(Of::<_, 2>(MinMaxWord { class, max })),
-        class => Box::new(Of::<_, 1>(MinMaxWord { class, max })),
+        class if nullable && !is_packet_time => {
+            Box::new(Of::<_, 2>(MinMaxWord { class, max, is_packet_time }))
+        }
+        class => Box::new(Of::<_, 1>(MinMaxWord { class, max, is_packet_time })),
     }
 }
 
@@ -32,6 +36,8 @@ pub(super) fn build(ty: &Type, max: bool, nullable: bool) -> Box<dyn Aggregate> 
 struct MinMaxWord {
     class: Class,
     max: bool,
+    /// The values are times of packets: a fresh cell has none.
+    is_packet_time: bool,
 }
 
 impl MinMaxWord {
@@ -80,7 +86,10 @@ impl Fixed<1> for MinMaxWord {
     }
 
     fn finish(&self, &[best]: &[u64; 1]) -> CellsResult {
-        CellsResult::Value(self.unrank(best) as u128)
+        match best {
+            u64::MAX if self.is_packet_time => CellsResult::Absent,
+            _ => CellsResult::Value(self.unrank(best) as u128),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum StateKind {
     FloatSeen = 6,
     /// A sum of floats, and how many values it is of.
     FloatCount = 7,
-    /// The least of unsigned numbers.
+    /// The least of unsigned numbers; of times of packets, all bits say that there was none.
     Least = 8,
     /// The same, and whether there was a value.
     LeastSeen = 9,

@@ -6,7 +6,7 @@ use super::block::{
 use crate::interface::CapturePoint;
 use crate::pcap::{ByteOrder, link_from_file};
 use crate::source::LinkType;
-use crate::time::NO_TIME;
+use crate::time::{LAST_TIME, NO_TIME};
 
 /// What an interface description block says that matters for reading its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +92,7 @@ impl Clock {
     #[inline(always)]
     pub(super) fn ns(self, ticks: u64) -> i64 {
         if let (Unit::Nanos(unit), 0) = (self.unit, self.offset_s) {
-            return ticks.saturating_mul(unit).min(i64::MAX as u64) as i64;
+            return ticks.saturating_mul(unit).min(LAST_TIME as u64) as i64;
         }
         self.ns_wide(ticks)
     }
@@ -106,7 +106,7 @@ impl Clock {
         };
         // At most 94 bits, so the sum can't overflow.
         let ns = ns as i128 + i128::from(self.offset_s) * 1_000_000_000;
-        ns.clamp(i128::from(NO_TIME + 1), i128::from(i64::MAX)) as i64
+        ns.clamp(i128::from(NO_TIME + 1), i128::from(LAST_TIME)) as i64
     }
 }
 

@@ -7,6 +7,7 @@ use crate::bits::Bits;
 use crate::interface::{CapturePoint, InterfaceNames};
 use crate::limits::BATCH;
 use crate::link_type::LinkType;
+use crate::time::LAST_TIME;
 use crate::walk::{Headers, Look, WINDOW};
 use std::fmt;
 use std::ops::Range;
@@ -94,12 +95,13 @@ impl FrameBatch {
     }
 
     /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
-    /// on the wire, `ts` nanoseconds since 1970, `seq` its number in the capture from 0. Panics
-    /// when the batch is full; a frame reaching beyond the chunk reads as cut short.
+    /// on the wire, `ts` nanoseconds since 1970 (at most [`LAST_TIME`]), `seq` its number in the
+    /// capture from 0. Panics when the batch is full; a frame reaching beyond the chunk reads as
+    /// cut short.
     #[inline(always)]
     pub fn push(&mut self, ts: i64, seq: u64, offset: u32, caplen: u32, len: u32) {
         let (i, c) = (self.n, &mut *self.cols);
-        c.ts[i] = ts;
+        c.ts[i] = ts.min(LAST_TIME);
         c.seq[i] = seq;
         c.off[i] = offset;
         c.caplen[i] = caplen;

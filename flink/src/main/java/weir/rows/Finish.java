@@ -158,7 +158,9 @@ public final class Finish {
             }
             return address;
         }
-        if (s.kind() == State.LEAST_SEEN && s.word(1) == 0) {
+        // No packet has the time that all bits are.
+        boolean untimed = s.kind() == State.LEAST && result.type == Part.Type.TIME && s.word(0) == -1;
+        if (s.kind() == State.LEAST_SEEN && s.word(1) == 0 || untimed) {
             return null;
         }
         return number(result.type, max ? ~s.word(0) : s.word(0));
