@@ -22,7 +22,7 @@ mod writer;
 pub use asking::{Asking, Wanted};
 pub use counts::{LookbackCounts, Tally};
 pub use error::LookbackError;
-pub use options::{LookbackOptions, WhenFull};
+pub use options::LookbackOptions;
 pub use reader::{HeldFrames, HeldSpan, RingReader};
 
 use crate::limits::{LOOKBACK_JUMP_NS, LOOKBACK_OPEN_MAX, LOOKBACK_SLACK_NS};
@@ -82,7 +82,7 @@ impl<S> Lookback<S> {
     }
 
     /// Ends all files once everything is written, and says what became of them; `None` where
-    /// nothing is kept. With [`WhenFull::LeaveOut`] it gives up when nothing could be written for
+    /// nothing is kept. With [`WhenFull::LeaveOut`](weir_base::full::WhenFull::LeaveOut) it gives up when nothing could be written for
     /// five seconds, and counts what was not.
     pub fn finish(&mut self) -> Option<LookbackCounts> {
         self.watch.as_mut().map(|watch| watch.finish())

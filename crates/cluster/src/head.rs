@@ -3,6 +3,7 @@
 use crate::limits::PROBE_NAME_MAX;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use weir_base::harmless::is_harmless;
 use weir_engine::exchange::ProducerId;
 
 /// The head of a probe stream.
@@ -70,8 +71,10 @@ impl ProbeHead {
         if name.is_empty() || name.len() > PROBE_NAME_MAX {
             return Some(format!("the name of a probe has 1 to {PROBE_NAME_MAX} bytes"));
         }
-        let control = name.chars().any(char::is_control);
-        control.then(|| "the name of a probe has no control characters".to_owned())
+        let is_shown = name.chars().all(is_harmless);
+        (!is_shown).then(|| {
+            "the name of a probe has no control characters, and none that are not seen".to_owned()
+        })
     }
 
     /// Reads a head of JSON.
@@ -84,8 +87,8 @@ impl ProbeHead {
             return Err(fault);
         }
         let all = [&head.weir, &head.fingerprint, &head.rules.headers];
-        if all.iter().any(|text| text.len() > 64 || text.chars().any(char::is_control)) {
-            return Err("a text in it is too long, or has control characters".to_owned());
+        if all.iter().any(|text| text.len() > 64 || !text.chars().all(is_harmless)) {
+            return Err("a text in it is too long, or has characters that are not shown".to_owned());
         }
         match head.rules.lateness_ns < 0 {
             true => Err(format!("its lateness can't be {} ns", head.rules.lateness_ns)),

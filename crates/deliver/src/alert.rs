@@ -2,80 +2,9 @@
 
 use crate::clean;
 use crate::limits::{EVIDENCE_MAX, TEXT_MAX};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Instant;
-
-/// How much an alert matters, from least to most.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Severity {
-    Info,
-    Low,
-    Medium,
-    High,
-    Critical,
-}
-
-impl Severity {
-    pub(crate) const ALL: [Severity; 5] =
-        [Severity::Info, Severity::Low, Severity::Medium, Severity::High, Severity::Critical];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Low => "low",
-            Severity::Medium => "medium",
-            Severity::High => "high",
-            Severity::Critical => "critical",
-        }
-    }
-
-    pub(crate) fn of_name(name: &str) -> Option<Severity> {
-        Severity::ALL.into_iter().find(|s| s.name() == name)
-    }
-}
-
-/// What a row says of its alert.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
-    Start,
-    Ongoing,
-    End,
-    /// It was going on at the end of the input.
-    Open,
-}
-
-impl State {
-    fn of_name(name: &str) -> Option<State> {
-        Some(match name {
-            "start" => State::Start,
-            "ongoing" => State::Ongoing,
-            "end" => State::End,
-            "open" => State::Open,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            State::Start => "start",
-            State::Ongoing => "ongoing",
-            State::End => "end",
-            State::Open => "open",
-        }
-    }
-
-    /// The same for people.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            State::Start => "started",
-            State::Ongoing => "goes on",
-            State::End => "ended",
-            State::Open => "still open at the end of the input",
-        }
-    }
-}
+use weir_base::alert::{AlertSeverity, AlertState};
 
 /// An alert that waits for a target. Its texts are cleaned; its JSON is as it came.
 #[derive(Clone, PartialEq, Debug)]
@@ -84,8 +13,8 @@ pub(crate) struct Alert {
     pub(crate) id: String,
     pub(crate) json: String,
     pub(crate) rule: String,
-    pub(crate) state: State,
-    pub(crate) severity: Severity,
+    pub(crate) state: AlertState,
+    pub(crate) severity: AlertSeverity,
     pub(crate) message: String,
     /// Empty where the rule has none.
     pub(crate) key: String,
@@ -110,8 +39,8 @@ impl Alert {
             id,
             json: line.to_owned(),
             rule: text("alert.rule"),
-            state: State::of_name(&text("alert.state"))?,
-            severity: Severity::of_name(&text("alert.severity"))?,
+            state: AlertState::of_name(&text("alert.state"))?,
+            severity: AlertSeverity::of_name(&text("alert.severity"))?,
             message: text("alert.message"),
             key: text("alert.key"),
             first: or_ts(text("alert.first")),

@@ -1,7 +1,7 @@
 //! Alerts for Prometheus Alertmanager, by its API of version 2. It takes an alert that is not
 //! repeated for as over, so those that go on are repeated.
 
-use crate::alert::{Alert, State};
+use crate::alert::Alert;
 use crate::clean;
 use crate::clock;
 use crate::connection::Route;
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use weir_base::alert::AlertState;
 
 /// Posts alerts.
 pub(crate) struct Alertmanager {
@@ -62,7 +63,7 @@ impl Alertmanager {
     /// Notes which alerts go on.
     fn note(&mut self, alert: &Arc<Alert>) {
         let key = (alert.rule.clone(), alert.key.clone());
-        if alert.state == State::End {
+        if alert.state == AlertState::End {
             self.open.remove(&key);
         } else if self.open.contains_key(&key) || self.open.len() < OPEN_MAX {
             if self.open.is_empty() {
@@ -127,7 +128,7 @@ fn posted(alert: &Alert) -> Value {
         "annotations": annotations,
         "startsAt": alert.first,
     });
-    if alert.state == State::End {
+    if alert.state == AlertState::End {
         out["endsAt"] = alert.last.clone().into();
     }
     out

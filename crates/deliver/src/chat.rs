@@ -1,10 +1,11 @@
 //! Alerts as messages of chats, by the bodies that their incoming webhooks take.
 
-use crate::alert::{Alert, Severity, State};
+use crate::alert::Alert;
 use crate::clean;
 use crate::limits::TEXT_MAX;
 use crate::target::BodyForm;
 use serde_json::{Value, json};
+use weir_base::alert::{AlertSeverity, AlertState};
 
 /// The body of a request.
 pub(crate) fn body(form: BodyForm, alert: &Alert) -> String {
@@ -35,11 +36,11 @@ fn facts(alert: &Alert) -> Vec<(&'static str, String)> {
 /// A color for a severity, as 24 bits; green once the alert has ended.
 fn color(alert: &Alert) -> u32 {
     match (alert.state, alert.severity) {
-        (State::End, _) => 0x2e_a0_43,
-        (_, Severity::Critical) => 0xb6_04_0b,
-        (_, Severity::High) => 0xd9_3f_0b,
-        (_, Severity::Medium) => 0xfb_ca_04,
-        (_, Severity::Low | Severity::Info) => 0x1d_76_db,
+        (AlertState::End, _) => 0x2e_a0_43,
+        (_, AlertSeverity::Critical) => 0xb6_04_0b,
+        (_, AlertSeverity::High) => 0xd9_3f_0b,
+        (_, AlertSeverity::Medium) => 0xfb_ca_04,
+        (_, AlertSeverity::Low | AlertSeverity::Info) => 0x1d_76_db,
     }
 }
 
@@ -85,10 +86,10 @@ fn mattermost(alert: &Alert) -> Value {
 /// Teams: an adaptive card, whose text runs have no markup.
 fn teams(alert: &Alert) -> Value {
     let color = match alert.severity {
-        _ if alert.state == State::End => "Good",
-        Severity::Critical | Severity::High => "Attention",
-        Severity::Medium => "Warning",
-        Severity::Low | Severity::Info => "Accent",
+        _ if alert.state == AlertState::End => "Good",
+        AlertSeverity::Critical | AlertSeverity::High => "Attention",
+        AlertSeverity::Medium => "Warning",
+        AlertSeverity::Low | AlertSeverity::Info => "Accent",
     };
     let run = |text: &str, weight: &str, color: &str| {
         json!({

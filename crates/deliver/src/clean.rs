@@ -2,6 +2,8 @@
 //! lose what could start another line or header, move a cursor, reverse the text, or call people in
 //! a chat. Nothing else in this crate cleans.
 
+use weir_base::harmless::is_harmless;
+
 /// What stands for a character that was taken out.
 const REPLACEMENT: char = '\u{fffd}';
 
@@ -13,7 +15,7 @@ const JOINT: char = '\u{200b}';
 
 /// One line of at most `max` bytes, without characters that steer or hide.
 pub(crate) fn line(text: &str, max: usize) -> String {
-    let visible = text.chars().map(|c| if is_hidden(c) { REPLACEMENT } else { c });
+    let visible = text.chars().map(|c| if is_harmless(c) { c } else { REPLACEMENT });
     cut(visible, max)
 }
 
@@ -34,18 +36,6 @@ fn cut(chars: impl Iterator<Item = char>, max: usize) -> String {
         }
     }
     out
-}
-
-/// Controls, separators of lines and paragraphs, marks of direction, and characters without width.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Printable ASCII without spaces, at most `max` bytes; `-` where nothing is left.

@@ -9,15 +9,7 @@ use std::io::{self, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-
-/// What becomes of an alert that finds no room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WhenFull {
-    /// It waits a few seconds: a run over files is not in a hurry.
-    Wait,
-    /// It is counted as undelivered: a wire does not wait.
-    Refuse,
-}
+use weir_base::full::WhenFull;
 
 /// Why alerts can't be delivered.
 #[derive(Debug)]
@@ -303,9 +295,9 @@ mod tests {
         let courier = shell("exec sleep 100 < /dev/null");
         let line = vec![b'x'; 100 << 10];
         for _ in 0..100 {
-            courier.give(&line, WhenFull::Refuse);
+            courier.give(&line, WhenFull::LeaveOut);
         }
-        courier.give(&vec![b'x'; ALERT_BYTES_MAX + 1], WhenFull::Refuse);
+        courier.give(&vec![b'x'; ALERT_BYTES_MAX + 1], WhenFull::LeaveOut);
         let counts = courier.counts();
         assert!(counts.alerts == 101 && (50..=70).contains(&counts.missed), "{counts:?}");
     }

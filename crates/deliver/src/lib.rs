@@ -48,7 +48,7 @@ mod webhook;
 mod worker;
 
 pub use counts::{DeliveryCounts, TargetCounts};
-pub use courier::{Courier, CourierError, WhenFull};
+pub use courier::{Courier, CourierError};
 pub use line::LineError;
 pub use message::{Setup, read_setup, refuse};
 pub use serve::{GiveUp, serve};

@@ -1,6 +1,5 @@
 //! Targets as text: `ADDRESS OPTION=VALUE …`, after `--alert-to` or as a line of a file.
 
-use crate::alert::Severity;
 use crate::clean;
 use crate::limits::{
     CERTIFICATES_MAX, CONFIG_BYTES_MAX, REQUEST_BYTES_MAX, SECRET_BYTES_MAX, TARGETS_MAX,
@@ -16,6 +15,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use weir_base::alert::AlertSeverity;
 
 /// Why a line names no target.
 #[derive(PartialEq, Eq, Debug)]
@@ -322,10 +322,10 @@ fn read(path: &Path, max: u64) -> Result<String, LineError> {
 
 /// The target of an address, by the options that its kind has.
 fn target(url: Url, options: &mut Options<'_>) -> Result<Target, LineError> {
-    let severities = Severity::ALL.map(|s| (s.name(), s));
+    let severities = AlertSeverity::ALL.map(|s| (s.name(), s));
     let yes_no = [("yes", true), ("no", false)];
     let mut filter = AlertFilter {
-        least: options.choice("min", &severities, Severity::Info)?,
+        least: options.choice("min", &severities, AlertSeverity::Info)?,
         ongoing: options.choice("ongoing", &yes_no, false)?,
         open: true,
     };
@@ -483,7 +483,10 @@ mod tests {
         let target = parse("syslog://log facility=local3 min=high ongoing=yes").expect("a target");
         let form = SyslogForm { transport: Transport::Datagrams, facility: 19 };
         assert_eq!(target.kind, Kind::Syslog(form));
-        assert_eq!(target.filter, AlertFilter { least: Severity::High, ongoing: true, open: true });
+        assert_eq!(
+            target.filter,
+            AlertFilter { least: AlertSeverity::High, ongoing: true, open: true }
+        );
         refused("syslog://log format=slack", "syslog has no option `format`; it has min, ongoing,");
         refused("https://x format=irc", "it is one of json, slack, mattermost, teams, discord");
         refused("syslog://log facility=9", "it is one of kern");

@@ -1,6 +1,6 @@
 //! Alerts by mail: those of a few seconds in one.
 
-use crate::alert::{Alert, Severity, State};
+use crate::alert::Alert;
 use crate::clean;
 use crate::clock;
 use crate::connection::Route;
@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
+use weir_base::alert::{AlertSeverity, AlertState};
 
 /// Sends mails.
 pub(crate) struct Mailbox {
@@ -79,8 +80,8 @@ fn subject(alerts: &[Arc<Alert>]) -> String {
     let text = match alerts {
         [alert] => alert.headline(),
         many => {
-            let most = many.iter().map(|a| a.severity).max().unwrap_or(Severity::Info);
-            let begun = many.iter().filter(|a| a.state == State::Start).count();
+            let most = many.iter().map(|a| a.severity).max().unwrap_or(AlertSeverity::Info);
+            let begun = many.iter().filter(|a| a.state == AlertState::Start).count();
             format!("{} alerts, {begun} new, at most {}", many.len(), most.name())
         }
     };

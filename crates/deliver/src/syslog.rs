@@ -4,7 +4,7 @@
 //! Nothing is answered: a datagram may be lost on its way, and a message over TCP that was sent
 //! shortly before the receiver went away, too.
 
-use crate::alert::{Alert, Severity};
+use crate::alert::Alert;
 use crate::clean;
 use crate::clock;
 use crate::connection::{Connection, Route, addresses};
@@ -17,6 +17,7 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use weir_base::alert::AlertSeverity;
 
 /// The name of the structured data. The number is the one that RFC 5612 reserves for documentation,
 /// since there is none of our own.
@@ -26,11 +27,11 @@ const DATA_ID: &str = "weir@32473";
 fn message(alert: &Alert, facility: u8, sender: &Sender, max: usize) -> String {
     // RFC 5424, 6.2.1.
     let severity = match alert.severity {
-        Severity::Critical => 2,
-        Severity::High => 3,
-        Severity::Medium => 4,
-        Severity::Low => 5,
-        Severity::Info => 6,
+        AlertSeverity::Critical => 2,
+        AlertSeverity::High => 3,
+        AlertSeverity::Medium => 4,
+        AlertSeverity::Low => 5,
+        AlertSeverity::Info => 6,
     };
     let mut out = format!(
         "<{}>1 {} {} weir {} {} [{DATA_ID}",

@@ -1,11 +1,12 @@
 //! What alerts are delivered to.
 
-use crate::alert::{Alert, Severity, State};
+use crate::alert::Alert;
 use crate::signature::SigningKey;
 use crate::template::RequestTemplate;
 use crate::tls::Trust;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use weir_base::alert::{AlertSeverity, AlertState};
 
 /// A receiver, as a line of `--alert-to` names it.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
@@ -62,7 +63,7 @@ impl Target {
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AlertFilter {
     /// The least severity.
-    pub(crate) least: Severity,
+    pub(crate) least: AlertSeverity,
     /// Whether it gets the rows of alerts that go on.
     pub(crate) ongoing: bool,
     /// Whether it gets those of alerts that are open at the end of the input.
@@ -72,9 +73,9 @@ pub(crate) struct AlertFilter {
 impl AlertFilter {
     pub(crate) fn takes(self, alert: &Alert) -> bool {
         let takes_state = match alert.state {
-            State::Start | State::End => true,
-            State::Ongoing => self.ongoing,
-            State::Open => self.open,
+            AlertState::Start | AlertState::End => true,
+            AlertState::Ongoing => self.ongoing,
+            AlertState::Open => self.open,
         };
         takes_state && alert.severity >= self.least
     }

@@ -1,7 +1,7 @@
 //! Alerts posted to a URL: as JSON, signed if there is a key, or as messages of a chat; or requests
 //! that the user has written.
 
-use crate::alert::{Alert, State};
+use crate::alert::Alert;
 use crate::chat;
 use crate::clock;
 use crate::connection::Route;
@@ -12,6 +12,7 @@ use crate::signature;
 use crate::target::{RequestForms, Secret, WebhookForm};
 use std::sync::Arc;
 use std::time::Instant;
+use weir_base::alert::AlertState;
 
 /// Posts alerts, one for each request.
 pub(crate) struct Webhook {
@@ -40,9 +41,9 @@ impl Webhook {
             return Ok(Some(Asked { method: "POST", path, body }));
         };
         let template = match alert.state {
-            State::Start => Some(start),
-            State::End => end.as_ref(),
-            State::Ongoing | State::Open => None,
+            AlertState::Start => Some(start),
+            AlertState::End => end.as_ref(),
+            AlertState::Ongoing | AlertState::Open => None,
         };
         let Some(template) = template else { return Ok(None) };
         let row = alert.columns();

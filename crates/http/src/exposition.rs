@@ -4,6 +4,7 @@
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
 
 use std::fmt::Write as _;
+use weir_base::harmless::is_harmless;
 
 /// A form of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,8 +227,8 @@ fn escaped(text: &str) -> String {
             '\\' => out += "\\\\",
             '"' => out += "\\\"",
             '\n' => out += "\\n",
-            c if c.is_control() => out.push(char::REPLACEMENT_CHARACTER),
-            c => out.push(c),
+            c if is_harmless(c) => out.push(c),
+            _ => out.push(char::REPLACEMENT_CHARACTER),
         }
     }
     out

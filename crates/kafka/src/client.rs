@@ -14,6 +14,7 @@ use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext, Threaded
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use weir_base::harmless::is_harmless;
 
 /// Times that a topic is asked for which has no leader yet, since it was made just now.
 const LEADER_TRIES: u32 = 20;
@@ -156,10 +157,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A text of the client or of a broker, on one line and without control characters.
+/// A text of the client or of a broker, on one line.
 pub(crate) fn plain(text: &str) -> String {
     let short: String = text.chars().take(500).collect();
-    short.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    short.chars().map(|c| if is_harmless(c) { c } else { ' ' }).collect()
 }
 
 /// An error in the words of Kafka.

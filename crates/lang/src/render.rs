@@ -5,6 +5,7 @@ use crate::excerpt::Excerpt;
 use crate::query::Query;
 use ariadne::{Color, Config, IndexType, Label, Report, ReportKind, sources};
 use std::ops::Range;
+use weir_base::harmless::is_harmless;
 
 /// Draws the diagnostics, each under the lines of the query it is about, in the order given.
 ///
@@ -25,10 +26,9 @@ pub fn render(diagnostics: &[Diagnostic], q: &Query<'_>, color: bool) -> String 
     String::from_utf8_lossy(&out).lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Whether a terminal would do something else than show it: a command, or another direction.
+/// Whether a terminal would do something else than show it.
 fn is_command(c: char) -> bool {
-    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || c.is_control() && !matches!(c, '\n' | '\r' | '\t')
+    !is_harmless(c) && !matches!(c, '\n' | '\r' | '\t')
 }
 
 /// A text with such letters as their numbers.
@@ -46,7 +46,8 @@ fn as_long(text: &str) -> String {
         (false, _) => c,
         (true, 1) => '?',
         (true, 2) => '\u{bf}',
-        (true, _) => char::REPLACEMENT_CHARACTER,
+        (true, 3) => char::REPLACEMENT_CHARACTER,
+        (true, _) => '\u{10102}',
     };
     text.chars().map(shown).collect()
 }

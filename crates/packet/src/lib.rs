@@ -26,7 +26,6 @@ pub mod fuzz;
 pub mod geneve;
 pub mod gre;
 pub mod gtp;
-pub mod harmless;
 pub mod hdlc;
 mod hellos;
 pub mod http;

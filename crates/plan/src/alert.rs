@@ -6,18 +6,19 @@ use crate::limits::{ALERT_TICK_MIN_NS, ALERT_TICK_NS};
 use crate::schema::{Column, Schema};
 use crate::types::Type;
 use crate::value::Value;
+use weir_base::alert::AlertSeverity;
 
 /// Puts out a row when a key begins to fire, and one when it has ended.
 ///
 /// Each row that comes asserts the alert for its key, at the time that it came: the later of its
 /// event time and the watermark, as in a [`crate::Scan`]. A key that does not fire begins to, with
-/// a row of state [`AlertState::Start`]. One that fires goes on, without a row; with `repeat_ns`
-/// there is a row of state [`AlertState::Ongoing`] if that much time or more has passed since the
+/// a row of state [`AlertState::Start`](weir_base::alert::AlertState::Start). One that fires goes on, without a row; with `repeat_ns`
+/// there is a row of state [`AlertState::Ongoing`](weir_base::alert::AlertState::Ongoing) if that much time or more has passed since the
 /// last row of the key. A key fires [until](Alert::until) the hold is over, and the length of a
 /// window, after the latest time that it was asserted: a later row ends it and begins anew, and so
 /// does a [tick](Alert::tick) of the watermark that has passed that time. Then there is a row of
-/// state [`AlertState::End`], whose event time is when it ended. At the end of the input there is a
-/// row of state [`AlertState::Open`] for each key that still fires.
+/// state [`AlertState::End`](weir_base::alert::AlertState::End), whose event time is when it ended. At the end of the input there is a
+/// row of state [`AlertState::Open`](weir_base::alert::AlertState::Open) for each key that still fires.
 ///
 /// Where `max_keys` fire, a further key ends the one whose latest assertion has the earliest time,
 /// of several the one that came first: its event time is that of the row, and it is counted as
@@ -54,68 +55,6 @@ pub struct Alert {
     pub repeat_ns: Option<i64>,
     /// Keys that fire at once.
     pub max_keys: u64,
-}
-
-/// How bad an alert is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum AlertSeverity {
-    /// Worth knowing.
-    Info,
-    /// Worth a look some time.
-    Low,
-    /// Worth a look.
-    Medium,
-    /// Worth a look now.
-    High,
-    /// Worth waking somebody.
-    Critical,
-}
-
-impl AlertSeverity {
-    /// All of them, the least first.
-    pub const ALL: [AlertSeverity; 5] = [
-        AlertSeverity::Info,
-        AlertSeverity::Low,
-        AlertSeverity::Medium,
-        AlertSeverity::High,
-        AlertSeverity::Critical,
-    ];
-
-    /// How queries and rows write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            AlertSeverity::Info => "info",
-            AlertSeverity::Low => "low",
-            AlertSeverity::Medium => "medium",
-            AlertSeverity::High => "high",
-            AlertSeverity::Critical => "critical",
-        }
-    }
-}
-
-/// What a row says of its key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AlertState {
-    /// It begins to fire.
-    Start,
-    /// It still fires.
-    Ongoing,
-    /// It does not fire any more.
-    End,
-    /// It fired when the input ended.
-    Open,
-}
-
-impl AlertState {
-    /// How rows write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            AlertState::Start => "start",
-            AlertState::Ongoing => "ongoing",
-            AlertState::End => "end",
-            AlertState::Open => "open",
-        }
-    }
 }
 
 /// A piece of what an alert says.

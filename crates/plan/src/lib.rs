@@ -41,7 +41,7 @@ pub mod value;
 pub mod window;
 
 pub use aggregates::{Agg, AggFunc};
-pub use alert::{Alert, AlertSeverity, AlertState};
+pub use alert::Alert;
 pub use analyze::AnalyzeTcp;
 pub use capture::Capture;
 pub use ends::Ends;

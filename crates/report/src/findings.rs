@@ -2,12 +2,13 @@
 
 use crate::limits::{FINDINGS_MAX, RULES_MAX};
 use std::collections::BTreeMap;
+use weir_base::alert::AlertSeverity;
 use weir_plan::{Alert, Schema, Value};
 
 /// Alerts of one key of a rule.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Finding {
-    pub(crate) severity: Severity,
+    pub(crate) severity: AlertSeverity,
     pub(crate) message: String,
     /// How often it began.
     pub(crate) begun: u64,
@@ -29,38 +30,10 @@ pub(crate) struct Measured {
     pub(crate) threshold: f64,
 }
 
-/// How bad a finding is, the worst last.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Severity {
-    Info,
-    Low,
-    Medium,
-    High,
-    Critical,
-}
-
-impl Severity {
-    /// Its word.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Low => "low",
-            Severity::Medium => "medium",
-            Severity::High => "high",
-            Severity::Critical => "critical",
-        }
-    }
-
-    fn from_word(word: &str) -> Severity {
-        let all = [Severity::Critical, Severity::High, Severity::Low, Severity::Info];
-        all.into_iter().find(|s| s.word() == word).unwrap_or(Severity::Medium)
-    }
-}
-
 /// What a rule found.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Rule {
-    pub(crate) severity: Severity,
+    pub(crate) severity: AlertSeverity,
     findings: BTreeMap<String, Finding>,
     /// Keys in the order in which they came.
     order: Vec<String>,
@@ -124,7 +97,8 @@ impl AlertRow<'_> {
 
     fn finding(&self) -> Finding {
         Finding {
-            severity: Severity::from_word(&self.text("alert.severity")),
+            severity: AlertSeverity::of_name(&self.text("alert.severity"))
+                .unwrap_or(AlertSeverity::Medium),
             message: self.text("alert.message"),
             begun: 0,
             first: self.time("alert.first"),

@@ -3,7 +3,7 @@
 
 use crate::limits::TEXT_MAX;
 use std::fmt::Write as _;
-use weir_packet::harmless::is_harmless;
+use weir_base::harmless::is_harmless;
 
 /// What stands for a character that is not shown.
 const HIDDEN: char = '\u{fffd}';

@@ -9,9 +9,10 @@ use crate::json::{string, value};
 use crate::lines::{LineFormat, Lines};
 use crate::options::TimeFormat;
 use std::io::{self, Write};
+use weir_base::alert::AlertSeverity;
 use weir_engine::rows::{Output, Rows};
 use weir_packet::time;
-use weir_plan::{Alert, AlertSeverity, Schema, Type, Value};
+use weir_plan::{Alert, Schema, Type, Value};
 
 /// EVE records.
 pub static FORMAT: Format = Format {
@@ -275,7 +276,7 @@ fn protocol(number: i64) -> String {
 
 /// 1 is the most severe.
 fn number_of(severity: &str) -> u32 {
-    match AlertSeverity::ALL.into_iter().find(|s| s.name() == severity) {
+    match AlertSeverity::of_name(severity) {
         Some(AlertSeverity::Critical | AlertSeverity::High) => 1,
         Some(AlertSeverity::Medium) | None => 2,
         Some(AlertSeverity::Low) => 3,

@@ -10,6 +10,7 @@ use crate::text;
 use crate::writer::RowWriter;
 use std::io::{self, Write};
 use std::marker::PhantomData;
+use weir_base::harmless::is_harmless;
 use weir_engine::rows::{Arena, Output, Rows, Sink};
 use weir_plan::{Column, Schema, Type};
 
@@ -284,13 +285,13 @@ fn value<S: Style>(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, time:
     }
 }
 
-/// Appends text without the characters that move a cursor or turn the reading direction.
+/// Appends text with the numbers of characters that would steer a terminal or hide something.
 pub(crate) fn harmless(out: &mut Vec<u8>, s: &str) {
     for c in s.chars() {
-        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
-            out.extend(c.escape_default().map(|c| c as u8));
-        } else {
+        if is_harmless(c) {
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        } else {
+            out.extend(c.escape_default().map(|c| c as u8));
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryS
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use weir_base::full::WhenFull;
 use weir_engine::rows::{Output, Rows, Sink};
 
 /// How long the end waits for a sink that takes no row. A writer that gives up by itself, after
@@ -15,15 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(6);
 
 /// How long it waits before it looks again whether there is room in the queue.
 const STEP: Duration = Duration::from_millis(10);
-
-/// What becomes of rows while the queue is full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WhenFull {
-    /// They wait, and so does whoever made them: nothing is lost of a file.
-    Wait,
-    /// They are left out and counted: a wire does not wait.
-    Refuse,
-}
 
 /// Hands rows to a sink in another thread.
 pub struct Queue {
@@ -151,7 +143,7 @@ impl Queue {
     fn put(&self, message: Message) -> Result<Option<Message>, ()> {
         match self.when_full {
             WhenFull::Wait => self.messages.send(message).map(|()| None).map_err(|_| ()),
-            WhenFull::Refuse => match self.messages.try_send(message) {
+            WhenFull::LeaveOut => match self.messages.try_send(message) {
                 Ok(()) => Ok(None),
                 Err(TrySendError::Full(message)) => Ok(Some(message)),
                 Err(TrySendError::Disconnected(_)) => Err(()),
@@ -298,7 +290,7 @@ impl Sink for Queue {
         self.ending.store(true, Ordering::Relaxed);
         match self.when_full {
             WhenFull::Wait => drop(self.messages.send(Message::Finish)),
-            WhenFull::Refuse => {
+            WhenFull::LeaveOut => {
                 let ends_within = |queue: &Queue, time| {
                     queue.ended.recv_timeout(time) == Err(RecvTimeoutError::Disconnected)
                 };
@@ -400,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_wire_does_not_wait_for_a_sink_that_hangs() {
-        let (mut queue, go, memory, output) = gated(WhenFull::Refuse);
+        let (mut queue, go, memory, output) = gated(WhenFull::LeaveOut);
         for _ in 0..50 {
             queue.rows(0, &lot(&output, 10)).expect("never fails");
         }
@@ -427,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_end_does_not_wait_for_ever() {
-        let (mut queue, go, memory, output) = gated(WhenFull::Refuse);
+        let (mut queue, go, memory, output) = gated(WhenFull::LeaveOut);
         for _ in 0..5 {
             queue.rows(0, &lot(&output, 1)).expect("never fails");
         }
@@ -439,7 +431,7 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_is_told_to_whoever_makes_rows() {
-        for when_full in [WhenFull::Wait, WhenFull::Refuse] {
+        for when_full in [WhenFull::Wait, WhenFull::LeaveOut] {
             let sink = || Ok(Box::new(JsonLines::new(Full, TimeFormat::Rfc3339)) as Box<dyn Sink>);
             let mut queue = Queue::start(sink, when_full, 2).expect("a thread");
             let output = output(None, &[("n", Type::Int)]);
@@ -466,7 +458,7 @@ mod tests {
 
     #[test]
     fn outputs_change_without_waiting_for_a_sink_that_hangs() {
-        let (mut queue, go, memory, one) = gated(WhenFull::Refuse);
+        let (mut queue, go, memory, one) = gated(WhenFull::LeaveOut);
         for _ in 0..5 {
             queue.rows(0, &lot(&one, 1)).expect("never fails");
         }

@@ -1,7 +1,7 @@
 //! Texts of packets and files before they reach a terminal.
 
 use crate::limits::TEXT_MAX;
-use weir_packet::harmless::is_harmless;
+use weir_base::harmless::is_harmless;
 
 /// What stands for a character that is not shown.
 const HIDDEN: char = '\u{fffd}';

@@ -3,7 +3,7 @@
 use crate::clean::clean;
 use crate::table::Data;
 use std::net::{IpAddr, Ipv6Addr};
-use weir_packet::harmless::is_harmless;
+use weir_base::harmless::is_harmless;
 use weir_packet::known;
 use weir_plan::Value;
 

@@ -8,9 +8,10 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weir_base::alert::AlertState;
 use weir_engine::rows::{Output, Rows};
 use weir_http::{AlertPhase, AlertsQuestion, LineWriter, RowForm, ShownOutput};
-use weir_plan::{Alert, AlertState, Schema, Value};
+use weir_plan::{Alert, Schema, Value};
 
 /// Alerts whose latest row is kept.
 const ALERTS_MAX: usize = 4096;

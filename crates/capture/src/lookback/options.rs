@@ -2,6 +2,7 @@
 
 use crate::limits::{LOOKBACK_FILE_BYTES_MAX, LOOKBACK_FILES_MAX, LOOKBACK_QUEUE_BYTES};
 use std::path::PathBuf;
+use weir_base::full::WhenFull;
 
 /// How much is kept, and where files go.
 #[derive(Clone, Debug)]
@@ -33,13 +34,4 @@ impl LookbackOptions {
             queue_bytes_max: LOOKBACK_QUEUE_BYTES,
         }
     }
-}
-
-/// What becomes of frames for files whose disk is too slow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WhenFull {
-    /// Whoever reads waits: nothing is lost of a capture that is there already.
-    Wait,
-    /// They are left out of the files, and counted: a wire does not wait.
-    LeaveOut,
 }

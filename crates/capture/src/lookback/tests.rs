@@ -3,6 +3,7 @@ use crate::limits::{LOOKBACK_ASKED_MAX, LOOKBACK_QUEUE_BYTES};
 use crate::memory::MemorySource;
 use std::path::Path;
 use std::sync::Mutex;
+use weir_base::full::WhenFull;
 use weir_packet::craft::Frame;
 use weir_packet::fields::{by_name, key_by_name};
 use weir_packet::interface::CapturePoint;

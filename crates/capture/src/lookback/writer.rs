@@ -7,7 +7,6 @@
 
 use super::counts::Tally;
 use super::error::LookbackError;
-use super::options::WhenFull;
 use crate::limits::{LOOKBACK_PATIENCE_MS, LOOKBACK_TASK_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
@@ -17,6 +16,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+use weir_base::full::WhenFull;
 
 /// Makes a file of this name, which is a plain one; there must be none of that name.
 pub(super) type Make = Box<dyn FnMut(&str) -> io::Result<Box<dyn Write>> + Send>;

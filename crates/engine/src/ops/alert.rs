@@ -25,8 +25,9 @@ use evidence::Evidence;
 use firing::{Firing, FiringKeys};
 use report::Report;
 use std::mem::swap;
+use weir_base::alert::AlertState;
 use weir_packet::bits::Bits;
-use weir_plan::{Alert, AlertState, Schema, Type, Value};
+use weir_plan::{Alert, Schema, Type, Value};
 
 /// Where the parts of a row stand.
 pub(crate) struct AlertInput {

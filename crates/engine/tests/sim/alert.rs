@@ -3,9 +3,10 @@
 use crate::choices::Choices;
 use crate::expr::{expr, scalar};
 use crate::plan::{Rows, SPANS_NS};
+use weir_base::alert::AlertSeverity;
 use weir_plan::alert::{Compared, Peak, TextPart};
 use weir_plan::limits::ALERT_KEYS_MAX;
-use weir_plan::{Alert, AlertSeverity, Stage, Type};
+use weir_plan::{Alert, Stage, Type};
 
 /// An alert, or what it needs to have before it.
 pub(crate) fn alert(c: &mut Choices, rows: &mut Rows) -> Stage {

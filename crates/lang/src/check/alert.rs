@@ -5,10 +5,11 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::{EventTime, Scope};
 use crate::suggest;
 use crate::tree::{Alert, Expr as TreeExpr, ExprKind as Tree, Name, Spanned};
+use weir_base::alert::AlertSeverity;
 use weir_packet::fields;
 use weir_plan::alert::TextPart;
 use weir_plan::limits::{ALERT_HOLD_NS, ALERT_KEYS_MAX, ALERT_TEXT_MAX};
-use weir_plan::{Alert as Plan, AlertSeverity, Expr, ExprKind, Func, Input, Stage, Type, Value};
+use weir_plan::{Alert as Plan, Expr, ExprKind, Func, Input, Stage, Type, Value};
 
 /// The column that says which share of a window was seen.
 const COMPLETENESS: &str = "completeness";

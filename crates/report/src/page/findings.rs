@@ -30,8 +30,8 @@ pub(super) fn section(whole: &Whole<'_>) -> Markup {
 
 fn one_rule(m: &mut Markup, whole: &Whole<'_>, name: &str, rule: &Rule) {
     let begun: u64 = rule.findings().map(|finding| finding.begun).sum::<u64>() + rule.further;
-    m.raw("<h3><span class=\"severity ").raw(rule.severity.word()).raw("\">");
-    m.raw(rule.severity.word()).raw("</span> ").text(name).raw(" <span class=\"note\">");
+    m.raw("<h3><span class=\"severity ").raw(rule.severity.name()).raw("\">");
+    m.raw(rule.severity.name()).raw("</span> ").text(name).raw(" <span class=\"note\">");
     let program = name.split('.').next().unwrap_or(name);
     let title = whole.about.rules.iter().find(|rule| rule.name == program);
     m.text(title.map_or("", |rule| &rule.title)).raw("; ").text(&begun.to_string());
@@ -58,7 +58,7 @@ fn one_finding(m: &mut Markup, finding: &Finding) {
     for (name, value) in finding.evidence.iter().filter(|(_, value)| *value != Value::Absent) {
         fact(name, &shown(value));
     }
-    fact("severity", finding.severity.word());
+    fact("severity", finding.severity.name());
     if finding.begun > 1 {
         fact("begun", &format!("{} times", grouped(finding.begun as i64)));
     }

@@ -18,12 +18,13 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use weir_base::full::WhenFull;
 use weir_capture::write::StoppableWriter;
 use weir_cluster::{
     Begin, ForeignStream, Merge, MergeControl, MergeOutcome, ProbeDelay, ProbeInput, ProbeProgress,
     ProbeStanding, ProbeStream, SkewWatch, StreamReport,
 };
-use weir_deliver::{DeliveryCounts, WhenFull};
+use weir_deliver::DeliveryCounts;
 use weir_engine::exchange::Receiver;
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Sink};

@@ -4,9 +4,10 @@ use super::evidence::Evidence;
 use super::firing::Firing;
 use crate::node::Next;
 use crate::rows::{Rows, set_cell};
+use weir_base::alert::AlertState;
 use weir_packet::limits::BATCH;
 use weir_plan::alert::{key_text, quote};
-use weir_plan::{Alert, AlertState, Schema, Value};
+use weir_plan::{Alert, Schema, Value};
 
 /// Makes rows of what is known of keys.
 pub(super) struct Report {

@@ -7,13 +7,14 @@ use crate::rows::Collect;
 use crate::run::{Options, run};
 use crate::suppress::SuppressionList;
 use std::net::Ipv4Addr;
+use weir_base::alert::AlertSeverity;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::alert::{Compared, Peak, TextPart};
 use weir_plan::limits::ALERT_KEYS_MAX;
 use weir_plan::{
-    AggFunc, Alert, AlertSeverity, BinaryOp, Expr, ExprKind, Func, Schema, Stage, SuppressedIf,
-    Suppression, Type, UnaryOp, Value, Window,
+    AggFunc, Alert, BinaryOp, Expr, ExprKind, Func, Schema, Stage, SuppressedIf, Suppression, Type,
+    UnaryOp, Value, Window,
 };
 
 const S: i64 = 1_000_000_000;

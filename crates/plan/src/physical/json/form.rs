@@ -3,7 +3,7 @@
 use super::error::{Mistake, Unwritable, VERSION};
 use super::wire::{Members, Reader, Wire, Writer, choice, read_body, record, tagged, untag};
 use crate::aggregates::{Agg, AggFunc};
-use crate::alert::{Alert, AlertSeverity, Compared, Peak, TextPart};
+use crate::alert::{Alert, Compared, Peak, TextPart};
 use crate::analyze::AnalyzeTcp;
 use crate::capture::Capture;
 use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};
@@ -23,6 +23,7 @@ use crate::stage::{
 use crate::table::Table;
 use crate::window::Fill;
 use serde_json::{Map, Value as Json};
+use weir_base::alert::AlertSeverity;
 
 /// The members of a whole plan.
 pub(super) const PLAN_MEMBERS: &[&str] =

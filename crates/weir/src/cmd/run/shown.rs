@@ -13,9 +13,10 @@ use crate::stage_flow::StageMetrics;
 use crate::stats::Stats;
 use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
+use weir_base::full::WhenFull;
 use weir_capture::lookback::HeldFrames;
 use weir_control::Answers;
-use weir_deliver::{Courier, WhenFull};
+use weir_deliver::Courier;
 use weir_engine::rows::{Output, Sink};
 use weir_http::{Api, AskShelf, HttpSocket, RowForm, RowLog};
 use weir_sink::RowOptions;
@@ -35,7 +36,7 @@ impl Run<'_> {
         let Some(courier) = courier else { return Ok(sink) };
         delivery::run(courier, self.term, self.options.quiet)?;
         stats.report_deliveries(courier.clone());
-        let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
+        let when_full = if self.drops() { WhenFull::LeaveOut } else { WhenFull::Wait };
         Ok(AlertTap::new(courier.clone(), when_full).on_the_way(sink))
     }
 

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use weir_base::full::WhenFull;
 use weir_capture::write::{Folder, StoppableWriter};
 use weir_control::{
     Answers, ChangeBy, Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry,
@@ -20,7 +21,7 @@ use weir_control::{
 };
 use weir_engine::rows::Sink;
 use weir_engine::run::Changes;
-use weir_sink::queue::{Queue, WhenFull};
+use weir_sink::queue::Queue;
 use weir_sink::{Named, RowOptions};
 
 /// Where the rows of a run go.
@@ -86,7 +87,7 @@ impl Run<'_> {
         };
         if self.drops() {
             let sink = move || Ok(sink(Box::new(stdout)));
-            let queue = Queue::start(sink, WhenFull::Refuse, self.options.sink_queue)?;
+            let queue = Queue::start(sink, WhenFull::LeaveOut, self.options.sink_queue)?;
             return Ok(Box::new(queue.ending_by(ending)));
         }
         Ok(sink(match progress {
@@ -153,7 +154,7 @@ impl Run<'_> {
     fn make_sink(&self, files: Option<ProgramFiles>, options: RowOptions) -> MakeSink {
         let (format, stop) = (self.format, Arc::clone(&self.stop));
         let (names, batches) = (self.options.rows.names.into(), self.options.sink_queue);
-        let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
+        let when_full = if self.drops() { WhenFull::LeaveOut } else { WhenFull::Wait };
         let mut files = files;
         Box::new(move |outputs| {
             let Some(ProgramFiles { folder, first, taken }) = &mut files else { return Ok(None) };

@@ -1,0 +1,8 @@
+//! The ground floor: what several crates need, and none of them has to itself. It uses no other
+//! crate of Weir.
+
+#![forbid(unsafe_code)]
+
+pub mod alert;
+pub mod full;
+pub mod harmless;
