@@ -368,7 +368,7 @@ fn a_client_that_leaves_makes_room_though_no_rows_come() {
 /// client lose nothing.
 #[test]
 fn a_client_that_does_not_read_loses_its_own_rows_only() {
-    const N: u64 = 150_000;
+    const N: u64 = 600_000;
     let (_token, mut run) = start(&["-e", EACH]);
     let mut deaf = rows(&run, "e", "*/*");
     let reads = rows(&run, "e", "*/*");
