@@ -73,8 +73,11 @@ impl FrameBatch {
     /// Empties the batch and lets go of the memory it referred to.
     pub fn clear(&mut self) {
         self.chunk = Chunk::clone(&NOTHING);
-        self.headers = Headers::Outer;
-        (self.n, self.reached, self.gap) = (0, None, None);
+        self.empty();
+    }
+
+    fn empty(&mut self) {
+        (self.headers, self.n, self.reached, self.gap) = (Headers::Outer, 0, None, None);
         self.noted_times.clear();
         (self.late, self.looked) = (Bits::NONE, false);
         (self.point, self.mixed, self.names) = (CapturePoint::UNKNOWN, false, None);
@@ -86,18 +89,13 @@ impl FrameBatch {
         if !Arc::ptr_eq(&self.chunk, chunk) {
             self.chunk = Arc::clone(chunk);
         }
-        self.base = base;
-        (self.link, self.headers) = (link, Headers::Outer);
-        (self.n, self.reached, self.gap) = (0, None, None);
-        self.noted_times.clear();
-        (self.late, self.looked) = (Bits::NONE, false);
-        (self.point, self.mixed, self.names) = (CapturePoint::UNKNOWN, false, None);
+        (self.base, self.link) = (base, link);
+        self.empty();
     }
 
     /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
-    /// on the wire, `ts` nanoseconds since 1970 (at most [`LAST_TIME`]), `seq` its number in the
-    /// capture from 0. Panics when the batch is full; a frame reaching beyond the chunk reads as
-    /// cut short.
+    /// on the wire, `ts` nanoseconds since 1970, `seq` its number in the capture from 0. Panics
+    /// when the batch is full; a frame reaching beyond the chunk reads as cut short.
     #[inline(always)]
     pub fn push(&mut self, ts: i64, seq: u64, offset: u32, caplen: u32, len: u32) {
         let (i, c) = (self.n, &mut *self.cols);
