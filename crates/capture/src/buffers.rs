@@ -1,7 +1,8 @@
 //! Buffers that batches refer to while they are in flight, used again once none does.
 
 use crate::limits::BUFFERS_KEPT;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// Memory filled from some position on; reads as the bytes filled so far and not yet consumed.
 pub(crate) struct Buffer {
@@ -110,7 +111,7 @@ impl Buffers {
 
     fn kept(&self) -> MutexGuard<'_, Vec<Arc<Buffer>>> {
         // A list of buffers is whole whatever happened to its user.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

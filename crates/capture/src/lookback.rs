@@ -82,8 +82,8 @@ impl<S> Lookback<S> {
     }
 
     /// Ends all files once everything is written, and says what became of them; `None` where
-    /// nothing is kept. With [`WhenFull::LeaveOut`](weir_base::full::WhenFull::LeaveOut) it gives up when nothing could be written for
-    /// five seconds, and counts what was not.
+    /// nothing is kept. Where frames are [left out](weir_base::full::WhenFull::LeaveOut), it gives
+    /// up when nothing could be written for five seconds, and counts what was not.
     pub fn finish(&mut self) -> Option<LookbackCounts> {
         self.watch.as_mut().map(|watch| watch.finish())
     }

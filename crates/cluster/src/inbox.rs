@@ -3,8 +3,8 @@
 use crate::framing::StreamFault;
 use crate::head::ProbeHead;
 use crate::limits::{STREAM_AHEAD_BYTES, STREAMS_AHEAD_BYTES};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes of an arrival besides those of its message.
@@ -69,8 +69,8 @@ impl Inbox {
                 && (is_beyond(bytes, STREAM_AHEAD_BYTES)
                     || is_beyond(queues.bytes, STREAMS_AHEAD_BYTES))
         };
-        let queues = self.taken.wait_while(self.lock(), is_full);
-        let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.lock();
+        self.taken.wait_while(&mut queues, is_full);
         if queues.streams[stream].is_over {
             return false;
         }
@@ -88,8 +88,8 @@ impl Inbox {
         let is_there =
             |queues: &Queues, stream: &usize| !queues.streams[*stream].waiting.is_empty();
         let nothing = |queues: &mut Queues| !wanted.iter().any(|stream| is_there(queues, stream));
-        let waited = self.came.wait_timeout_while(self.lock(), patience, nothing);
-        let (mut queues, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.lock();
+        self.came.wait_while_for(&mut queues, nothing, patience);
         let ready = || wanted.iter().copied().filter(|stream| is_there(&queues, stream));
         let next = ready().filter(|stream| *stream >= queues.turn).min();
         let stream = next.or_else(|| ready().min())?;
@@ -114,7 +114,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock()
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::limits::COUNTS_PATIENCE;
 use crate::message::{Counts, ProgramState, Reply};
 use crate::rows::RowCounts;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use weir_engine::functions::Functions;
 use weir_plan::physical::Physical;
@@ -62,7 +63,7 @@ impl Overview {
     }
 
     fn programs(&self) -> MutexGuard<'_, Vec<Listed>> {
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.programs.lock()
     }
 
     pub(crate) fn list(&self) -> Reply {

@@ -1,7 +1,8 @@
 //! Passes over the same packets, which are read again for each change of the programs.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use weir_engine::run::Changes;
 use weir_plan::Program;
 
@@ -68,8 +69,9 @@ impl Passes {
     /// Waits until it is known whether there is a next pass; says whether there is one.
     pub fn wait(&self) -> bool {
         let idle = |state: &mut PassState| !state.over && state.next.is_none();
-        let waited = self.changed.wait_while(self.lock(), idle);
-        !waited.unwrap_or_else(PoisonError::into_inner).over
+        let mut state = self.lock();
+        self.changed.wait_while(&mut state, idle);
+        !state.over
     }
 
     /// The program of the next pass, if there is one.
@@ -79,7 +81,7 @@ impl Passes {
     }
 
     fn lock(&self) -> MutexGuard<'_, PassState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Which programs run after the next change.
 
 use crate::rows::RowCounts;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use weir_engine::rows::Sink;
 
 /// The sink of one program.
@@ -39,6 +40,6 @@ impl PendingChanges {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Vec<NextProgram>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,8 +1,8 @@
 //! What is known of a program's rows.
 
+use parking_lot::Mutex;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use weir_engine::rows::Sink;
 
 /// How many rows a program has emitted, and what became of them. Several threads read it.
@@ -37,12 +37,12 @@ impl RowCounts {
 
     /// Why the program's rows are not written any more.
     pub(crate) fn failed(&self) -> Option<String> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failed.lock().clone()
     }
 
     /// Keeps the first reason.
     pub(crate) fn fail(&self, e: &io::Error) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = self.failed.lock();
         failed.get_or_insert_with(|| e.to_string());
     }
 }

@@ -10,10 +10,11 @@
 //! Where all clients are being answered, the next one is refused at once.
 
 use crate::connection::{Connection, Listener};
+use parking_lot::{Mutex, MutexGuard};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::Shutdown;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -167,7 +168,7 @@ impl<C> Present<C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<C>> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stream.lock()
     }
 
     fn take_stream(&self) -> Option<C> {
@@ -429,13 +430,13 @@ mod tests {
             if asked.is_ok_and(|line| line.starts_with(b"free")) {
                 to.makes_room();
             }
-            self.began.lock().expect("no panic").send(()).expect("the test waits");
-            let _ = self.leave.lock().expect("no panic").recv();
+            self.began.lock().send(()).expect("the test waits");
+            let _ = self.leave.lock().recv();
             to.write_all(&self.answer)
         }
 
         fn refuse(&self, to: &mut dyn Write) -> io::Result<()> {
-            let _refusing = self.refusing.lock().expect("no panic");
+            let _refusing = self.refusing.lock();
             to.write_all(b"busy")
         }
     }
@@ -535,7 +536,7 @@ mod tests {
     #[test]
     fn a_client_that_came_while_others_were_leaving_was_refused() {
         let served = Served::new(1, LONG, b"yes");
-        let refusing = served.refusing.lock().expect("no panic");
+        let refusing = served.refusing.lock();
         let first = served.ask(b"a");
         // The first has to leave, and can't yet.
         let second = served.ask(b"b");

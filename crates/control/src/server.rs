@@ -6,6 +6,7 @@ use crate::overview::{Overview, ShownProgram};
 use crate::registry::Registry;
 use crate::serve::{Bounds, Service, Taker, serve};
 use crate::suppressions::Suppressions;
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, Write};
@@ -13,9 +14,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 /// Why a run can't listen on a socket.
 #[derive(Debug)]
@@ -186,15 +186,7 @@ impl Answers {
     /// The registry, unless another change takes long: a change waits for the run, which may wait
     /// for its source or for the reader of its rows.
     fn registry(&self) -> Option<MutexGuard<'_, Registry>> {
-        const STEP: Duration = Duration::from_millis(10);
-        for _ in 0..CLIENT_PATIENCE.as_millis() / STEP.as_millis() {
-            match self.registry.try_lock() {
-                Ok(registry) => return Some(registry),
-                Err(TryLockError::Poisoned(registry)) => return Some(registry.into_inner()),
-                Err(TryLockError::WouldBlock) => thread::park_timeout(STEP),
-            }
-        }
-        None
+        self.registry.try_lock_for(CLIENT_PATIENCE)
     }
 }
 

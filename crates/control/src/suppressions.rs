@@ -1,7 +1,8 @@
 //! The alerts that a run does not report: lists from files, and what clients add to them.
 
 use crate::message::{Attached, Reply, Request, SuppressionState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use weir_engine::suppress::SuppressionList;
 use weir_lang::limits::SUPPRESSIONS_MAX;
 use weir_plan::Suppression;
@@ -28,7 +29,7 @@ impl Suppressions {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Does what a client asks of the list.

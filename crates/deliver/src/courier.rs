@@ -3,11 +3,12 @@
 use crate::counts::DeliveryCounts;
 use crate::limits::{ALERT_BYTES_MAX, DRAIN, FAREWELL, PIPE_BYTES_MAX, PIPE_PATIENCE};
 use crate::message::{END, Report, Setup};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use weir_base::full::WhenFull;
 
@@ -115,7 +116,7 @@ impl Courier {
     }
 
     fn lock(&self) -> MutexGuard<'_, CourierState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     /// Starts the threads that write to the process and read what it reports. `say` tells the user.
@@ -139,9 +140,7 @@ impl Courier {
         let has_room = |state: &CourierState| state.bytes + line.len() < PIPE_BYTES_MAX;
         if when_full == WhenFull::Wait && !has_room(&state) && !state.stuck {
             let full = |state: &mut CourierState| !has_room(state) && state.stage == Stage::Running;
-            let waited = self.0.changed.wait_timeout_while(state, PIPE_PATIENCE, full);
-            let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = after;
+            let timeout = self.0.changed.wait_while_for(&mut state, full, PIPE_PATIENCE);
             state.stuck = timeout.timed_out();
         }
         if state.stage != Stage::Running || line.len() > ALERT_BYTES_MAX || !has_room(&state) {
@@ -188,15 +187,11 @@ impl Courier {
         }
         self.0.changed.notify_all();
         let lasts = |state: &mut CourierState| state.stage == Stage::Ending;
-        let wait = |state, patience| {
-            let waited = self.0.changed.wait_timeout_while(state, patience, lasts);
-            waited.unwrap_or_else(PoisonError::into_inner).0
-        };
         let second = std::time::Duration::from_secs(1);
-        let mut state = wait(state, second);
+        self.0.changed.wait_while_for(&mut state, lasts, second);
         if state.stage == Stage::Ending {
             is_slow();
-            state = wait(state, DRAIN + FAREWELL - second);
+            self.0.changed.wait_while_for(&mut state, lasts, DRAIN + FAREWELL - second);
         }
         if state.stage == Stage::Ending {
             state.stage = Stage::Lost("it did not end in time".to_owned());
@@ -216,7 +211,7 @@ impl Courier {
                     let _ = input.write_all(END);
                     return;
                 }
-                state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.0.changed.wait(&mut state);
             }
             let lines = std::mem::take(&mut state.waiting);
             drop(state);

@@ -5,8 +5,9 @@ use crate::clock;
 use crate::journal::Journal;
 use crate::limits::{QUEUE_ALERTS_MAX, QUEUE_BYTES_MAX};
 use crate::receiver::Batching;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A bounded queue between the pipe and the thread of a target.
@@ -49,7 +50,7 @@ pub(crate) enum Next {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Keeps alerts in files, and waits for those that an earlier run has left there.
@@ -126,13 +127,10 @@ impl Queue {
                 return Next::End;
             }
             let until = ready.into_iter().chain(repeat_at).min();
-            state = match until {
-                Some(until) => {
-                    let waited = self.changed.wait_timeout(state, until - now);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+            match until {
+                Some(until) => drop(self.changed.wait_for(&mut state, until - now)),
+                None => self.changed.wait(&mut state),
+            }
         }
     }
 
@@ -163,12 +161,11 @@ impl Queue {
             if left.is_zero() {
                 return;
             }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
         // Nothing more wakes it.
         let left = until.saturating_duration_since(clock::now()).min(ending);
-        drop(self.changed.wait_timeout_while(state, left, |_| true));
+        self.changed.wait_while_for(&mut state, |_| true, left);
     }
 }
 

@@ -12,13 +12,14 @@ use crate::message::{END, Report, Setup};
 use crate::receiver::{Receiver, Sender};
 use crate::target::AlertFilter;
 use crate::worker::{Pace, TargetState, deliver};
+use parking_lot::Mutex;
 use std::fs::DirBuilder;
 use std::io::{self, BufRead, Read as _, Write};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::parent_id;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// All targets, and where reports go.
@@ -192,7 +193,7 @@ impl Office {
     }
 
     fn write(&self, report: Report) -> io::Result<()> {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output.lock();
         if output.last.as_ref() != Some(&report) {
             report.write(&mut *output.to)?;
             output.last = Some(report);
@@ -217,7 +218,7 @@ mod tests {
 
     impl Write for Memory {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -234,7 +235,7 @@ mod tests {
         let out = Box::new(memory.clone());
         let give_up = GiveUp { become_user: || Ok(()), confine: || () };
         serve(&setup, &mut BufReader::new(input), out, give_up).expect("it serves");
-        let bytes = memory.0.lock().expect("no panic").clone();
+        let bytes = memory.0.lock().clone();
         let last = bytes.split(|b| *b == b'\n').rfind(|l| !l.is_empty()).expect("a report");
         serde_json::from_slice(last).expect("a report")
     }

@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::queue::{Next, Queue};
 use crate::receiver::{Batching, Receiver};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How a target is tried again.
@@ -56,7 +56,7 @@ impl TargetState {
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock()
     }
 
     /// An alert found no room.

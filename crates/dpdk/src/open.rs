@@ -15,8 +15,9 @@ use crate::sys::on::{NotOpened, On, Wish};
 use crate::sys::port::Port;
 use crate::sys::sender::Sender;
 use crate::sys::{self, About};
+use parking_lot::Mutex;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use weir_capture::live::Stamps;
 use weir_capture::live::clock::system;
 use weir_packet::source::SourceError;
@@ -119,7 +120,7 @@ fn start(
     huge_mib: usize,
     needed_mib: usize,
 ) -> Result<bool, SourceError> {
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut started = STARTED.lock();
     if *started {
         return Ok(false);
     }

@@ -26,9 +26,9 @@ pub(crate) mod on;
 pub(crate) mod port;
 pub(crate) mod sender;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Held by who sets something up.
 static CONTROL: Mutex<()> = Mutex::new(());
@@ -78,7 +78,7 @@ pub(crate) struct About {
 }
 
 fn lock() -> MutexGuard<'static, ()> {
-    CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
+    CONTROL.lock()
 }
 
 /// Zero or more, or the error that is told by a negative number.

@@ -1,12 +1,13 @@
 //! What runs may change while it runs: programs come and go, and others miss no packet.
 
 use crate::panics::caught;
+use parking_lot::{Mutex, MutexGuard};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_plan::Program;
 use weir_plan::change::Continued;
 
@@ -115,7 +116,7 @@ impl Changes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
@@ -157,7 +158,7 @@ mod tests {
                 self.changes.send(Change {
                     program: side_by_side(next.clone()).expect("few pipelines"),
                     continued: continued(&self.now, &next),
-                    report: Box::new(move |result| answers.lock().expect("whole").push(result)),
+                    report: Box::new(move |result| answers.lock().push(result)),
                 });
                 self.now = next;
             }
@@ -235,7 +236,7 @@ mod tests {
         let outcome = run_to(&program, &functions, &mut source, ends, &options, &mut |_| {});
         assert!(outcome.error.is_none(), "{:?}", outcome.error);
         assert_eq!((outcome.ledger.received, outcome.ledger.processed), (41, 41));
-        let answers = std::mem::take(&mut *answers.lock().expect("whole"));
+        let answers = std::mem::take(&mut *answers.lock());
         (sink.rows, answers)
     }
 

@@ -4,10 +4,11 @@
 //! columns, those with nothing but networks by the first bits of an address. What is found so is
 //! compared exactly then.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use weir_plan::suppress::network_mask;
 use weir_plan::{SuppressedIf, Suppression, Value};
 
@@ -35,7 +36,7 @@ impl SuppressionList {
     /// Puts others in place of all entries. Rows that come from then on follow them.
     pub fn set(&self, entries: Vec<Suppression>) {
         let index = Arc::new(Index::new(entries));
-        *self.shared.index.lock().unwrap_or_else(PoisonError::into_inner) = index;
+        *self.shared.index.lock() = index;
         self.shared.version.fetch_add(1, Ordering::Release);
     }
 
@@ -44,7 +45,7 @@ impl SuppressionList {
     }
 
     fn index(&self) -> Arc<Index> {
-        Arc::clone(&self.shared.index.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.shared.index.lock())
     }
 }
 

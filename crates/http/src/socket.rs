@@ -7,10 +7,10 @@ use crate::limits::{
 use crate::pages::{LargeAnswers, Pages};
 use crate::request::{HttpRequest, Refused, read_request};
 use crate::response::{Response, Status};
+use parking_lot::Mutex;
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use weir_control::{Bounds, Service, Taker, serve};
@@ -142,7 +142,7 @@ impl Rate {
 impl HttpService {
     #[expect(clippy::disallowed_methods, reason = "a limit per second")]
     fn has_room(&self, is_guarded: bool) -> bool {
-        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.rates.lock();
         let rate = if is_guarded { &mut rates.guarded } else { &mut rates.open };
         rate.allows(Instant::now())
     }

@@ -4,6 +4,7 @@
 use crate::limits::START;
 use crate::order::CarrierOrder;
 use crate::{KafkaFault, Say};
+use parking_lot::{Condvar, Mutex};
 use rdkafka::ClientConfig;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
@@ -12,7 +13,6 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::OwnedMessage;
 use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use weir_base::harmless::is_harmless;
 
@@ -102,18 +102,18 @@ impl Watch {
 
     /// What was heard last of brokers, or what `error` says.
     pub(crate) fn reason(&self, error: &KafkaError) -> String {
-        let heard = lock(&self.last).clone();
+        let heard = self.last.lock().clone();
         heard.unwrap_or_else(|| in_words(error))
     }
 
     /// The same, where nothing is known of an error.
     pub(crate) fn last_reason(&self) -> String {
-        lock(&self.last).clone().unwrap_or_else(|| "no broker has confirmed them".to_owned())
+        self.last.lock().clone().unwrap_or_else(|| "no broker has confirmed them".to_owned())
     }
 
     /// Why a broker refused a record, if one did.
     pub(crate) fn refusal(&self) -> Option<String> {
-        lock(&self.refused).clone()
+        self.refused.lock().clone()
     }
 
     /// The records that came back unsent, in the order in which they were handed over.
@@ -125,9 +125,8 @@ impl Watch {
 
     /// Waits for a delivery, at most so long.
     pub(crate) fn wait_for_delivery(&self, patience: Duration) {
-        let refused = lock(&self.refused);
         // What it wakes for is looked at by who waits.
-        drop(self.delivery.wait_timeout(refused, patience));
+        self.delivery.wait_for(&mut self.refused.lock(), patience);
     }
 
     /// Nothing waits on disk any more.
@@ -151,10 +150,6 @@ impl Watch {
             (self.say)("a broker answers again");
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A text of the client or of a broker, on one line.
@@ -187,7 +182,7 @@ impl ClientContext for Watch {
             // Most come as errors, too, but not at the start of a producer.
             RDKafkaLogLevel::Error => {
                 let of_thread = message.strip_prefix("[thrd:").and_then(|m| m.split_once("]: "));
-                *lock(&self.last) = Some(plain(of_thread.map_or(message, |(_, rest)| rest)));
+                *self.last.lock() = Some(plain(of_thread.map_or(message, |(_, rest)| rest)));
             }
             // What else it logs is for those who develop the client.
             _ => {}
@@ -203,7 +198,7 @@ impl ClientContext for Watch {
                     (self.say)(&format!("no broker answers: {why}; {meanwhile}"));
                 }
             }
-            _ => *lock(&self.last) = Some(plain(reason)),
+            _ => *self.last.lock() = Some(plain(reason)),
         }
     }
 }
@@ -229,7 +224,7 @@ impl ProducerContext for Watch {
             }
             Err((error, _)) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
-                lock(&self.refused).get_or_insert_with(|| in_words(error));
+                self.refused.lock().get_or_insert_with(|| in_words(error));
             }
         }
         self.delivery.notify_all();

@@ -7,6 +7,7 @@ use crate::look::{consumer, is_lasting, serve};
 use crate::order::{CarrierOrder, GroupEvent, GroupOrder, LogEnd, write_framed};
 use crate::position::Position;
 use crate::{KafkaFault, ParentOfGroup, Say};
+use parking_lot::Mutex;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, Rebalance};
@@ -15,7 +16,6 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long is waited for an event at a time.
@@ -132,13 +132,13 @@ struct Member<'a> {
 
 impl Member<'_> {
     fn tell(&self, event: &GroupEvent) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock();
         // Whoever reads it has gone: then this process ends, too.
         let _ = write_framed(event, &mut **events);
     }
 
     fn wait_for_ack(&self) {
-        let acks = self.acks.lock().unwrap_or_else(PoisonError::into_inner);
+        let acks = self.acks.lock();
         // Where nobody answers any more, nobody processes either.
         let _ = acks.recv();
     }

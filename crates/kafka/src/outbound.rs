@@ -5,13 +5,13 @@ use crate::limits::{DRAIN, DRAIN_CUT, WAITING_KIB, WAITING_RECORDS};
 use crate::order::CarrierOrder;
 use crate::spill::{Kept, OutRecord, Spill};
 use crate::{KafkaFault, Say};
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{OwnedMessage, ToBytes};
 use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer};
 use std::io;
 use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -250,7 +250,7 @@ impl<'a> Outbound<'a> {
     }
 
     fn route(&self) -> MutexGuard<'_, Option<Spill>> {
-        self.route.lock().unwrap_or_else(PoisonError::into_inner)
+        self.route.lock()
     }
 
     /// Waits a while for room; how long none came, and how much was delivered then.

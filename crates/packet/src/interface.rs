@@ -6,9 +6,10 @@
 
 use crate::limits::{INTERFACE_NAMES_MAX, TEXT_MAX};
 use crate::text::Text;
+use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// The direction of a frame, as seen from the machine that captured it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -129,13 +130,13 @@ impl InterfaceNames {
         if raw.is_empty() {
             return None;
         }
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         let number = known.numbers.get(raw).copied();
         if number.is_some() || known.is_full() {
             return number;
         }
         drop(known);
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.write();
         // Somebody else may have come first.
         let number = table.numbers.get(raw).copied();
         number.or_else(|| {
@@ -148,7 +149,7 @@ impl InterfaceNames {
 
     /// Whether there are as many as there may be, so that further interfaces have no name.
     pub fn is_full(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).is_full()
+        self.0.read().is_full()
     }
 
     /// The name of this number.
@@ -158,7 +159,7 @@ impl InterfaceNames {
 
     /// Looks at all of them, by their numbers.
     pub fn read<R>(&self, look: impl FnOnce(&[InterfaceName]) -> R) -> R {
-        look(&self.0.read().unwrap_or_else(PoisonError::into_inner).names)
+        look(&self.0.read().names)
     }
 }
 

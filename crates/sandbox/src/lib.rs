@@ -26,10 +26,11 @@ pub use needs::Needs;
 pub use privileges::{UserError, UserIds, become_user, look_up};
 pub use sys::landlock_abi;
 
+use parking_lot::Mutex;
 use rustix::thread::CapabilitySet;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Runs a closure in the thread that DPDK has started.
 pub type InThread = fn(Box<dyn FnOnce() + Send>) -> io::Result<()>;
@@ -81,10 +82,10 @@ fn beside(needs: &Needs, in_thread: InThread) -> Option<String> {
         let all = privileges::keep(needs.capabilities)
             .and_then(|_| privileges::gain_none())
             .and_then(|()| files::restrict(&needs));
-        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(all.map(drop));
+        *result.lock() = Some(all.map(drop));
     };
     let asked = in_thread(Box::new(give_up));
-    let done = given_up.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let done = given_up.lock().take();
     match (asked, done) {
         (Ok(()), Some(Ok(()))) => others(),
         (Ok(()), Some(Err(e))) => Some(format!("DPDK's thread keeps what it had ({e})")),

@@ -1,10 +1,11 @@
 //! Rows on their way to a sink that may be slow: written in a thread of its own, so that packets
 //! need not wait for a pipe, a terminal or a disk.
 
+use parking_lot::Mutex;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use weir_base::full::WhenFull;
@@ -97,7 +98,7 @@ impl Queue {
                 end
             });
             if let Err(e) = end {
-                *theirs.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                *theirs.error.lock() = Some(e);
             }
         })?;
         Ok(Queue {
@@ -127,7 +128,7 @@ impl Queue {
         // It says why before it ends.
         self.ended.recv().ok();
         self.leave_waiting();
-        let mut error = self.shared.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut error = self.shared.error.lock();
         error.take().unwrap_or_else(|| io::Error::other("the sink has ended"))
     }
 
@@ -307,7 +308,7 @@ impl Sink for Queue {
         }
         self.ended.recv().ok();
         self.leave_waiting();
-        let mut error = self.shared.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut error = self.shared.error.lock();
         error.take().map_or(Ok(()), Err)
     }
 
@@ -333,7 +334,7 @@ mod tests {
 
     impl io::Write for Memory {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -344,7 +345,7 @@ mod tests {
 
     impl Memory {
         fn lines(&self) -> usize {
-            self.0.lock().expect("no panic").iter().filter(|&&b| b == b'\n').count()
+            self.0.lock().iter().filter(|&&b| b == b'\n').count()
         }
     }
 
@@ -413,7 +414,7 @@ mod tests {
         queue.finish().expect("all is written");
         hurry.join().expect("no panic");
         assert_eq!((memory.lines(), queue.refused()), (500, 0));
-        let text = String::from_utf8(memory.0.lock().expect("no panic").clone()).expect("text");
+        let text = String::from_utf8(memory.0.lock().clone()).expect("text");
         assert!(text.ends_with("{\"n\":9,\"text\":\"row 9\"}\n"), "{text}");
     }
 
@@ -479,7 +480,7 @@ mod tests {
         }
         queue.rows(0, &lot(&one, 1)).expect("never fails");
         queue.finish().expect("it goes on");
-        let text = String::from_utf8(memory.0.lock().expect("no panic").clone()).expect("text");
+        let text = String::from_utf8(memory.0.lock().clone()).expect("text");
         let after: Vec<&str> = text.lines().skip(before).collect();
         let told = "{\"_pipeline\":\"other\",\"x\":true}";
         assert!(

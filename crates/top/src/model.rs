@@ -9,8 +9,9 @@ use crate::queried::QueryOutput;
 use crate::query::{Pace, Role};
 use crate::series::{Point, Series, WhenLong};
 use crate::table::Data;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use weir_engine::rows::{Output, Rows, cell};
 use weir_plan::Value;
 
@@ -26,7 +27,7 @@ impl SharedModel {
 
     /// The model, for a short time.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Model> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

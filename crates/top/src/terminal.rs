@@ -8,12 +8,13 @@ use crossterm::{execute, queue};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::panic;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The terminal of this process.
@@ -61,7 +62,7 @@ impl Terminal {
     /// # Errors
     /// If the terminal does not take that.
     pub(crate) fn take(&self, stop: &Arc<AtomicBool>) -> io::Result<()> {
-        let mut raw = self.0.before.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut raw = self.0.before.lock().clone();
         cfmakeraw(&mut raw);
         tcsetattr(&self.0.keys, SetArg::TCSANOW, &raw)?;
         self.0.is_taken.store(true, Ordering::SeqCst);
@@ -123,7 +124,7 @@ impl TerminalFiles {
         let mut out = &self.out;
         let _ = queue!(out, ResetColor, DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = out.flush();
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.before.lock();
         let _ = tcsetattr(&self.keys, SetArg::TCSANOW, &before);
     }
 }

@@ -4,10 +4,11 @@
 //! for longest, and clients are told how many did.
 
 use crate::observe::Observer;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use weir_base::alert::AlertState;
 use weir_engine::rows::{Output, Rows};
 use weir_http::{AlertPhase, AlertsQuestion, LineWriter, RowForm, ShownOutput};
@@ -120,7 +121,7 @@ impl AlertBoard {
     }
 
     fn lock(&self) -> MutexGuard<'_, KeptAlerts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

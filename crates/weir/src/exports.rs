@@ -7,9 +7,10 @@ use crate::args::HttpArgs;
 use crate::observe::Observer;
 use crate::term::Term;
 use family::{Family, RowsLeftOut};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_http::{Exposition, Sample};
 use weir_plan::{Metric, MetricKind, Program};
@@ -139,7 +140,7 @@ impl Exports {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,8 +4,9 @@ use crate::exports::{self, Exports};
 use crate::stage_flow::StageMetrics;
 use crate::stats::{RunCounts, Stats};
 use crate::tap::{NAMES_MAX, OTHERS, Tallies};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use weir_capture::lookback::LookbackCounts;
 use weir_deliver::{DeliveryCounts, TargetCounts};
@@ -82,7 +83,7 @@ impl View {
     /// The counts, unless the run does not answer. Clients that come at the same time share them.
     #[expect(clippy::disallowed_methods, reason = "the age of an answer")]
     fn counts(&self) -> Option<Arc<RunCounts>> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.latest.lock();
         let fresh = latest.as_ref().filter(|latest| latest.at.elapsed() < FRESH);
         if let Some(latest) = fresh {
             return latest.counts.clone();

@@ -4,13 +4,14 @@ use crate::args::{ExportTo, ExportVersion, RowArgs};
 use crate::exit::usage;
 use crate::term::Term;
 use anyhow::Context as _;
+use parking_lot::{Mutex, MutexGuard};
 use std::fs::{self, File};
 use std::io;
 use std::net::{ToSocketAddrs as _, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::write::{Folder, Made, StoppableWriter, Untouched};
 use weir_control::Cleanup;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
@@ -193,7 +194,7 @@ impl Unwritten {
     }
 
     fn made(&self) -> MutexGuard<'_, Made> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -234,7 +235,7 @@ fn each_file(
     taken: &Taken,
     open: impl Fn(&mut Made, &str) -> io::Result<File>,
 ) -> anyhow::Result<Vec<Fresh>> {
-    let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = taken.lock();
     let file = |(n, output): (usize, &Output)| {
         let base = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
         let numbers = (2..=NUMBERS_MAX).map(|n| format!("{base}-{n}"));
@@ -291,7 +292,7 @@ impl Sink for Emptied<'_> {
         // From here on it is not removed.
         self.unwritten.made().keep();
         file.begin()?;
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(self.name.clone());
+        self.taken.lock().push(self.name.clone());
         self.sink.open(outputs)
     }
 

@@ -4,8 +4,9 @@
 use crate::library::{Entry, LIBRARY};
 use crate::stage_flow::StageFlowView;
 use crate::stats::Stats;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use weir_control::{Answers, Passes};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
@@ -90,18 +91,18 @@ impl RunPhase {
 
     /// The length of the windows of the page's programs, in nanoseconds.
     pub(crate) fn set_interval(&self, interval: i64) {
-        *self.0.interval.lock().unwrap_or_else(PoisonError::into_inner) = Some(interval);
+        *self.0.interval.lock() = Some(interval);
     }
 
     fn set(&self, coming: Coming) {
-        *self.0.coming.lock().unwrap_or_else(PoisonError::into_inner) = coming;
+        *self.0.coming.lock() = coming;
     }
 
     /// As JSON.
     fn value(&self) -> Value {
         let PhaseState { sources, filter, passes, coming, interval } = &*self.0;
         let begins = passes.as_ref().is_some_and(|passes| passes.has_next());
-        let coming = match coming.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        let coming = match coming.lock().clone() {
             Coming::Ended(_) if begins => Coming::Reading,
             coming => coming,
         };
@@ -120,7 +121,7 @@ impl RunPhase {
         if let Coming::Ended(Some(error)) = coming {
             value["error"] = error.into();
         }
-        let interval = *interval.lock().unwrap_or_else(PoisonError::into_inner);
+        let interval = *interval.lock();
         if let Some(interval) = interval {
             value["interval"] = (interval as f64 / 1e9).into();
         }

@@ -4,9 +4,10 @@ use crate::args::RunOptions;
 use crate::exit::usage;
 use crate::observe::Observer;
 use anyhow::Context as _;
+use parking_lot::{Mutex, MutexGuard};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use weir_capture::write::{Made, Untouched, is_read};
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_plan::Program;
@@ -84,7 +85,7 @@ impl PlotFile {
 struct Watched(Arc<Mutex<Plot>>);
 
 fn lock(plot: &Mutex<Plot>) -> MutexGuard<'_, Plot> {
-    plot.lock().unwrap_or_else(PoisonError::into_inner)
+    plot.lock()
 }
 
 impl Observer for Watched {

@@ -8,6 +8,7 @@
 
 use crate::args::ConfineArgs;
 use anyhow::Context as _;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use weir_http::{ShelfAnswer, ShelfQuestion, ShelfRefusal};
@@ -180,15 +181,7 @@ impl Shelf {
 
     /// The process, unless others ask for long.
     fn lock(&self) -> Option<MutexGuard<'_, ShelfProcess>> {
-        const STEP: Duration = Duration::from_millis(10);
-        for _ in 0..PATIENCE.as_millis() / STEP.as_millis() {
-            match self.0.try_lock() {
-                Ok(process) => return Some(process),
-                Err(TryLockError::Poisoned(process)) => return Some(process.into_inner()),
-                Err(TryLockError::WouldBlock) => thread::park_timeout(STEP),
-            }
-        }
-        None
+        self.0.try_lock_for(PATIENCE)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::stats::Stats;
 use crate::tap::{NAMES_MAX, OTHERS};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_control::Answers;
 use weir_engine::flow::{FlowPlace, StageFlow, StageFlows, StageName, WAITING_MAX};
@@ -30,7 +30,7 @@ impl StageFlowView {
     /// What has gone through each stage; `None` if the run does not answer.
     #[expect(clippy::disallowed_methods, reason = "the age of an answer")]
     pub(crate) fn value(&self, answers: &Answers) -> Option<Value> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.latest.lock();
         if let Some((at, value)) = &*latest
             && at.elapsed() < FRESH
         {
@@ -131,7 +131,7 @@ impl StageMetrics {
                 (flows.iter().map(sum).collect(), StageFlow::default())
             }
         };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let mut rest = vec![others];
         let mut own: BTreeMap<StageName, StageFlow> = BTreeMap::new();
         for (name, flow) in all {

@@ -4,10 +4,11 @@
 use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::{delivery, ledger, records, wire};
+use parking_lot::Mutex;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 use weir_capture::lookback::{LookbackCounts, Tally};
@@ -112,7 +113,7 @@ impl Stats {
                     term.say_text(&delivery::render(&courier.counts()));
                 }
             }
-            let mut waiting = theirs.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = theirs.waiting.lock();
             for answer in waiting.drain(..) {
                 let (ledger, interfaces) = (counts.clone(), interfaces.to_vec());
                 // The receiver may have stopped waiting.
@@ -176,9 +177,9 @@ impl Stats {
     /// From now on answers are these counts of a run that has ended, or again those of one that
     /// goes on.
     pub(crate) fn set_last(&self, counts: Option<RunCounts>) {
-        let mut last = self.asked.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.asked.last.lock();
         if let Some(counts) = &counts {
-            let mut all = self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.asked.waiting.lock();
             // The receivers may have stopped waiting.
             all.drain(..).for_each(|one| drop(one.send(counts.clone())));
         }
@@ -188,13 +189,13 @@ impl Stats {
     /// Asks; the answer comes by the channel.
     pub(crate) fn ask(&self) -> Receiver<RunCounts> {
         let (sender, answer) = mpsc::channel();
-        let last = self.asked.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.asked.last.lock();
         if let Some(counts) = &*last {
             // The receiver is here.
             drop(sender.send(counts.clone()));
             return answer;
         }
-        self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.asked.waiting.lock().push(sender);
         self.inquiry.ask();
         answer
     }

@@ -15,10 +15,11 @@ pub(crate) use states::StateMemory;
 
 use finished::{FinishedLog, window_start};
 use nix::time::{ClockId, clock_gettime};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use weir_capture::ebpf::{SharedMemory, wait_for_programs};
@@ -220,8 +221,7 @@ impl KernelTables {
             let now = (self.clocks)().real;
             let next = state.next_end().map_or(CLOCK_NS, |end| end.saturating_sub(now));
             let wait = Duration::from_nanos(next.clamp(0, CLOCK_NS).unsigned_abs());
-            let waited = self.wake.wait_timeout(state, wait);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.wake.wait_for(&mut state, wait);
         }
     }
 
@@ -244,7 +244,7 @@ impl KernelTables {
     }
 
     fn lock(&self) -> MutexGuard<'_, TableState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

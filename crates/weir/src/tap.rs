@@ -1,8 +1,9 @@
 //! Rows on their way to the sink, counted by program, and shown to clients over HTTP.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_http::{RowLog, ShownOutput};
 
@@ -40,7 +41,7 @@ impl Tallies {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RowTally>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -10,11 +10,12 @@ use crate::args::{Capture, LiveArgs, OffloadMode};
 use crate::offload::{self, KernelQuery};
 use kernel::{not_offloaded, offloaded};
 use lost::causes;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::limits::PCAP_BUFFER;
 use weir_capture::live::{
@@ -89,7 +90,7 @@ impl Notes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! How frames are asked for.
 
 use crate::limits::LOOKBACK_ASKED_MAX;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use weir_packet::fields::FieldId;
 
 /// What is asked for.
@@ -41,7 +42,7 @@ pub(super) struct Waiting {
 impl Asking {
     /// Asks. Beyond [`LOOKBACK_ASKED_MAX`] requests that wait for an answer, it counts as refused.
     pub fn ask(&self, wanted: Wanted) {
-        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.waiting.lock();
         if waiting.wanted.len() >= LOOKBACK_ASKED_MAX {
             waiting.refused += 1;
             return;
@@ -57,6 +58,6 @@ impl Asking {
             return Waiting::default();
         }
         self.0.asked.store(false, Ordering::Release);
-        std::mem::take(&mut *self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.waiting.lock())
     }
 }

@@ -1,7 +1,8 @@
 //! What became of what was asked for.
 
 use super::error::LookbackError;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// What became of what was asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -46,11 +47,11 @@ pub struct Tally(Arc<Mutex<LookbackCounts>>);
 impl Tally {
     /// Now.
     pub fn now(&self) -> LookbackCounts {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Changes it.
     pub(super) fn change(&self, change: impl FnOnce(&mut LookbackCounts)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.lock());
     }
 }

@@ -6,8 +6,9 @@
 
 use super::ring::{FrameRing, Kept, RingCursor};
 use crate::limits::LOOKBACK_READ_BYTES;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use weir_packet::interface::{CapturePoint, InterfaceNames};
 use weir_packet::limits::BATCH;
@@ -53,13 +54,13 @@ impl HeldFrames {
         while self.0.is_wanted.load(Ordering::Acquire) {
             thread::yield_now();
         }
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held.lock()
     }
 
     /// The frames, for the thread that reads the wire, before all readers.
     pub(super) fn lock_first(&self) -> MutexGuard<'_, HeldState> {
         self.0.is_wanted.store(true, Ordering::Release);
-        let held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.0.held.lock();
         self.0.is_wanted.store(false, Ordering::Release);
         held
     }

@@ -8,12 +8,13 @@
 use super::counts::Tally;
 use super::error::LookbackError;
 use crate::limits::{LOOKBACK_PATIENCE_MS, LOOKBACK_TASK_BYTES};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use weir_base::full::WhenFull;
@@ -150,7 +151,7 @@ struct Queue {
 
 impl WriterQueue {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
@@ -235,7 +236,7 @@ impl Writer {
     fn wait_until(&self, is_so: impl Fn(&Queue) -> bool) -> MutexGuard<'_, Queue> {
         let mut queue = self.shared.lock();
         while !is_so(&queue) && !queue.has_ended {
-            queue = self.shared.done.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.shared.done.wait(&mut queue);
         }
         queue
     }
@@ -247,9 +248,7 @@ impl Writer {
         self.shared.came.notify_one();
         while !queue.has_ended {
             let before = queue.done;
-            let waited = self.shared.done.wait_timeout(queue, self.patience);
-            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            queue = again;
+            let timeout = self.shared.done.wait_for(&mut queue, self.patience);
             let stands = timeout.timed_out() && queue.done == before && !queue.has_ended;
             if stands && self.when_full == WhenFull::LeaveOut {
                 // Should the thread go on, what it still writes is not counted.
@@ -313,7 +312,7 @@ impl Files {
                 if queue.is_over {
                     return;
                 }
-                queue = shared.came.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                shared.came.wait(&mut queue);
                 continue;
             };
             let (size, frames) = (task.size(), task.frames());

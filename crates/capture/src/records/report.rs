@@ -1,7 +1,8 @@
 //! Counts of exporters and their records, which a run reads while records come, and after.
 
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_flows::{Collector, Counts, Datagram, Exporter};
 use weir_packet::record::FlowRecord;
 use weir_packet::source::{Account, Lost};
@@ -102,7 +103,7 @@ impl RecordReport {
             (collector.lost_records(), collector.records_of(dropped))
         };
         let all = missing.max(dropped).saturating_add(self.0.crowded.load(Ordering::Relaxed));
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.told.lock();
         let new = all.saturating_sub(told.total());
         let in_kernel = new.min(dropped.saturating_sub(told.kernel));
         told.kernel += in_kernel;
@@ -127,6 +128,6 @@ impl RecordReport {
 
     fn lock(&self) -> MutexGuard<'_, Collector> {
         // The counts are whole, even if a thread that read them panicked.
-        self.0.collector.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.collector.lock()
     }
 }

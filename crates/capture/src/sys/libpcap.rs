@@ -18,11 +18,11 @@ pub(crate) mod device;
 use crate::cbpf::Instruction;
 use crate::limits::FILTER_INSTRUCTIONS_MAX;
 use libloading::Library;
+use parking_lot::Mutex;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::{self, Write};
 use std::os::fd::IntoRawFd;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 use weir_packet::pcap::FileHeader;
 
 /// Names under which systems ship it.
@@ -87,7 +87,7 @@ pub(crate) fn compile(
     let Ok(expression) = CString::new(expression) else {
         return Err(CompileError::Expression("the expression contains a NUL byte".to_owned()));
     };
-    let mut guard = LIBPCAP.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guard = LIBPCAP.lock();
     let libpcap = match &mut *guard {
         Some(libpcap) => libpcap,
         none => none.insert(Libpcap::load()?),

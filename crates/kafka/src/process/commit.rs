@@ -10,6 +10,7 @@ use crate::order::{PartitionCounts, PartitionEvent, RowsTo};
 use crate::position::Position;
 use crate::record::{EPOCH_HEADER, PART_HEADER, parts};
 use crate::worker::{FromWorker, Mark};
+use parking_lot::Mutex;
 use rdkafka::Offset;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
@@ -17,7 +18,6 @@ use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_cluster::ProbeHead;
 use weir_engine::exchange::renumber;
@@ -51,7 +51,7 @@ impl Progress {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, ReadSoFar> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+        self.read.lock()
     }
 }
 

@@ -5,13 +5,14 @@ use crate::exit::Status;
 use crate::signals;
 use crate::term::Term;
 use anyhow::Context as _;
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use weir_kafka::order::{
     CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogOrder, PacketsOrder, PartitionEvent,
     PartitionOrder, ProduceOrder, Roster, Task, read_framed, write_framed,
@@ -280,7 +281,7 @@ fn process(
     let worker = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let events = Mutex::new(stdout);
     let report = |event: &PartitionEvent| {
-        let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = events.lock();
         write_framed(event, &mut *events)
     };
     let say = say("kafka".to_owned(), term);

@@ -1,6 +1,7 @@
 //! Losses and times that the source of a run reports besides packets, and that travel with them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use weir_kafka::packets::LostFrames;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
@@ -23,7 +24,7 @@ pub(crate) struct SourceState {
 
 impl SourceReport {
     pub(crate) fn state(&self) -> MutexGuard<'_, SourceState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

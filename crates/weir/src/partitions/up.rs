@@ -1,8 +1,9 @@
 //! What the run of a partition says: its rows, and how far it is.
 
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_kafka::worker::{FromWorker, Mark};
 use weir_sink::{KeyedRows, TimeFormat};
@@ -76,7 +77,7 @@ impl Up {
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Way) -> R) -> R {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.0.lock())
     }
 }
 
