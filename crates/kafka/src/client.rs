@@ -118,7 +118,7 @@ impl Watch {
 
     /// The records that came back unsent, in the order in which they were handed over.
     pub(crate) fn take_returned(&self) -> Vec<OwnedMessage> {
-        let mut all = std::mem::take(&mut *lock(&self.returned));
+        let mut all = std::mem::take(&mut *self.returned.lock());
         all.sort_by_key(|(number, _)| *number);
         all.into_iter().map(|(_, message)| message).collect()
     }
@@ -220,7 +220,7 @@ impl ProducerContext for Watch {
             }
             // Those on their way may have arrived; whoever reads them takes each one once.
             Err((error, message)) if number > 0 && is_unsent(error) => {
-                lock(&self.returned).push((number, message.detach()));
+                self.returned.lock().push((number, message.detach()));
             }
             Err((error, _)) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);

@@ -9,7 +9,7 @@ mod partition;
 
 use crate::client::in_words;
 use crate::limits::{FAULTS_NAMED, FRAMES_WAITING};
-use crate::look::{is_lasting, serve};
+use crate::look::is_lasting;
 use crate::order::{CarrierOrder, PartitionCounts, PartitionEvent, PartitionOrder};
 use crate::packets::{PacketHead, PacketKind, PacketRecord};
 use crate::position::Position;
@@ -18,6 +18,7 @@ use crate::{KafkaFault, Say};
 use commit::{Committer, Progress, ReportPartition};
 use partition::Partition;
 use rdkafka::consumer::Consumer as _;
+use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Message as _};
 use std::fmt::Display;
 use std::fs::File;

@@ -1,8 +1,7 @@
 //! Rows, and how far the partition was processed: committed together.
 
 use super::partition::{Partition, TRIES, is_retriable};
-use crate::KafkaFault;
-use crate::client::{Watch, code_in_words, in_words, plain};
+use crate::client::{code_in_words, in_words, plain};
 use crate::limits::{
     COMMIT_EVERY, COMMIT_RECORDS, COMMIT_ROWS, HEAD_EVERY_MESSAGES, TRANSACTION_STEP,
 };
@@ -14,7 +13,7 @@ use parking_lot::Mutex;
 use rdkafka::Offset;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
+use rdkafka::producer::{BaseRecord, Producer as _};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -50,7 +49,7 @@ impl Progress {
         self.lock().left_out = Some(offset);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, ReadSoFar> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, ReadSoFar> {
         self.read.lock()
     }
 }
