@@ -84,11 +84,12 @@ pub const PANES_MAX: i64 = 2048;
 /// Windows (panes, where windows slide) that the lateness of one `summarize` keeps open.
 pub const LATENESS_WINDOWS_MAX: i64 = 2048;
 
-/// Windows without any row that one `summarize` fills in when the watermark moves once, as far as
-/// it may: an hour of seconds. Further ones are left out, and counted.
+/// Windows in a row, without any row, that one `summarize` fills in: an hour of seconds. Further
+/// ones are left out, and counted. Several probes, whose clocks move in other steps than that of
+/// one run, fill in the same.
 pub const FILL_MAX: u64 = 3600;
 
-/// Rows that one `summarize` fills in when the watermark moves once: else keys, by the millions,
+/// Rows that one `summarize` fills in after a window that had some, up to the next: else keys, by the millions,
 /// times windows, by the thousands, would be rows of one moment. The last window filled in may
 /// exceed it. Others are left out, or come out with just the rows of their own, and are counted.
 pub const FILL_ROWS_MAX: u64 = 16 << 20;

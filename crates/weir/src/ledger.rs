@@ -348,7 +348,7 @@ const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing
 
 const SUPPRESSED: LossText = LossText { noun: " alert", text: ", by the list of suppressions" };
 const UNFILLED: LossText =
-    LossText { noun: " window", text: " without all rows, too many at once for `fill`" };
+    LossText { noun: " window", text: " without all rows, too many for `fill`" };
 
 /// What fields did not show, by protocol and reason.
 fn unread_text(ledger: &Ledger) -> String {

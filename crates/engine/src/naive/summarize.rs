@@ -9,10 +9,10 @@
 //! Windows come out in the order of their starts. Without `fill` they are those that hold a row.
 //! With it, all from the first on that held one; in each, every key that had a row so far and is
 //! not idle has one too, and `from start` the rows of the windows before come out with the first
-//! window of a key. Of more than [`FILL_MAX`] windows that held none and would come out in one
-//! step the further ones are left out, and counted; so are all of them once as many rows have been
-//! filled in as the plan allows, and windows that hold rows then come out with these alone, and are
-//! counted if they lack any.
+//! window of a key. Of more than [`FILL_MAX`] windows in a row that held none the further ones are
+//! left out, and counted; so are all of them once as many rows have been filled in as the plan
+//! allows since the last window that held rows; one that then comes out with its own rows alone is
+//! counted if it lacks any.
 
 use super::context::StageContext;
 use super::row::{Mark, Row};
@@ -39,6 +39,8 @@ pub(super) struct PaneGroups {
     /// The start of the first window that held a row, and of the last.
     first: Option<i128>,
     last: Option<i128>,
+    /// What was filled in since.
+    filled: Filled,
 }
 
 impl PaneGroups {
@@ -48,7 +50,8 @@ impl PaneGroups {
             taken.insert((0, Vec::new()), vec![Vec::new(); s.aggs.len()]);
         }
         let known = BTreeMap::new();
-        PaneGroups { taken, rows: 0, next: i128::MIN, known, first: None, last: None }
+        let (first, last, filled) = (None, None, Filled::default());
+        PaneGroups { taken, rows: 0, next: i128::MIN, known, first, last, filled }
     }
 }
 
@@ -135,13 +138,12 @@ impl StageContext<'_> {
             Mark::At(w) => Some(lengths.first_ending_after(w as i128 - s.lateness_ns as i128)),
             Mark::End => None,
         };
-        let mut filled = Filled::default();
         loop {
             let oldest = g.taken.keys().next().map(|(pane, _)| *pane);
             let held = oldest.map(|pane| lengths.first_ending_after(pane).max(g.next));
             let Some(to) = held.into_iter().chain(open).min() else { break };
             if g.next < to && s.fill.is_some() && g.last.is_some() {
-                self.fill(s, g, (lengths, to), &mut filled, &mut rows);
+                self.fill(s, g, (lengths, to), &mut rows);
             }
             let Some(start) = held.filter(|held| open.is_none_or(|open| *held < open)) else {
                 break;
@@ -152,9 +154,9 @@ impl StageContext<'_> {
                 inside.map(|(key, values)| (key.clone(), values.clone())).collect();
             if s.fill.is_some() {
                 let new = self.remember(s, g, lengths, start, &window);
-                self.fill_before(s, g, (lengths, start, &new), &mut filled, &mut rows);
-                if filled.has_room(s) {
-                    filled.rows += add_known(s, g, start, &mut window);
+                self.fill_before(s, g, (lengths, start, &new), &mut rows);
+                if g.filled.has_room(s) {
+                    g.filled.rows += add_known(s, g, start, &mut window);
                 } else if add_known(s, g, start, &mut window.clone()) > 0 {
                     self.unfilled += 1;
                 }
@@ -173,18 +175,17 @@ impl StageContext<'_> {
         s: &Summarize,
         g: &mut PaneGroups,
         (l, to): (Lengths, i128),
-        filled: &mut Filled,
         rows: &mut Vec<Row>,
     ) {
         let idle = s.fill.and_then(|fill| fill.idle_ns);
         let last = g.last.expect("a window came out");
         let end = idle.map_or(to, |idle| to.min(last + l.over + idle as i128));
-        while g.next < end && filled.windows < FILL_MAX && filled.has_room(s) {
+        while g.next < end && g.filled.windows < FILL_MAX && g.filled.has_room(s) {
             let mut window = BTreeMap::new();
-            filled.rows += add_known(s, g, g.next, &mut window);
+            g.filled.rows += add_known(s, g, g.next, &mut window);
             self.put_out(s, Some(g.next), window, rows);
             g.next += l.every;
-            filled.windows += 1;
+            g.filled.windows += 1;
         }
         if g.next < end {
             let left = (end - g.next + l.every - 1) / l.every;
@@ -197,20 +198,19 @@ impl StageContext<'_> {
     fn fill_before(
         &mut self,
         s: &Summarize,
-        g: &PaneGroups,
+        g: &mut PaneGroups,
         (l, to, new): (Lengths, i128, &[Vec<Value>]),
-        filled: &mut Filled,
         rows: &mut Vec<Row>,
     ) {
         let mut start = g.first.unwrap_or(to);
         if new.is_empty() || !s.fill.is_some_and(|fill| fill.from_start) {
             return;
         }
-        while start < to && filled.has_room(s) {
+        while start < to && g.filled.has_room(s) {
             let groups =
                 new.iter().map(|key| ((start, key.clone()), vec![Vec::new(); s.aggs.len()]));
             self.put_out(s, Some(start), groups.collect(), rows);
-            filled.rows += new.len() as u64;
+            g.filled.rows += new.len() as u64;
             start += l.every;
         }
         let left = (to - start) / l.every;
@@ -229,6 +229,7 @@ impl StageContext<'_> {
     ) -> Vec<Vec<Value>> {
         g.first = g.first.or(Some(start));
         g.last = Some(start);
+        g.filled = Filled::default();
         let mut new = Vec::new();
         if let Some(idle) = s.fill.and_then(|fill| fill.idle_ns) {
             g.known.retain(|_, seen| start < *seen + l.over + idle as i128);
@@ -276,7 +277,7 @@ impl StageContext<'_> {
     }
 }
 
-/// What was filled in in one step.
+/// What was filled in since the last window that held rows.
 #[derive(Default)]
 struct Filled {
     /// Windows that held no row.

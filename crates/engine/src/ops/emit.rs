@@ -121,7 +121,6 @@ impl Emitter {
                 windows.recycle(groups, spent);
             }
         };
-        windows.start_over();
         for (start, groups) in closed {
             let begin = windows.begin(start);
             put_out(&mut windows, Some(begin));

@@ -24,9 +24,9 @@ pub(super) struct Filling {
     last: Option<i128>,
     /// How many keys of both layouts were known before the last window that had a row.
     old: [usize; 2],
-    /// Windows without a row that came out since the watermark moved, ...
+    /// Windows without a row that came out since the last that had one, ...
     filled: u64,
-    /// ... and rows that were filled in, in these and others.
+    /// ... and rows that were filled in, in these and that one.
     rows: u64,
     keys: Vec<Keys>,
     /// Rows in hand, and where they are in the other groups.
@@ -84,14 +84,9 @@ impl Filling {
         true
     }
 
-    /// Whether further rows may be filled in before the watermark moves again.
+    /// Whether further rows may be filled in before a window comes that has some.
     fn has_room(&self) -> bool {
         self.spec.plan.fill.is_some_and(|fill| self.rows < fill.max_rows)
-    }
-
-    /// The watermark has moved.
-    pub(super) fn start_over(&mut self) {
-        (self.filled, self.rows) = (0, 0);
     }
 
     /// Whether any window came out so far.
@@ -103,6 +98,7 @@ impl Filling {
     pub(super) fn remember(&mut self, start: i128, groups: &Groups, spent: Spent<'_>) {
         self.first = self.first.or(Some(start));
         self.last = Some(start);
+        (self.filled, self.rows) = (0, 0);
         self.old = std::array::from_fn(|v| {
             self.known.variants.get(v).map_or(0, |variant| variant.table.len())
         });

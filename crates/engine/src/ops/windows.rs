@@ -46,11 +46,6 @@ impl Windows {
         })
     }
 
-    /// The watermark has moved.
-    pub(super) fn start_over(&mut self) {
-        self.filling.iter_mut().for_each(Filling::start_over);
-    }
-
     /// Takes a pane that is later than all before; windows that end before it are out.
     pub(super) fn push(&mut self, start: i64, groups: Groups) {
         self.panes.push(start, groups);
@@ -341,9 +336,8 @@ mod tests {
         let far = 1_000_000_000;
         let packets = frames(&[(1, 1), (2, 1), (far, 1), (far + 1, 1), (far + 2, 1), (far + 3, 1)]);
         let (got, counts) = rows(s, &packets);
-        // One more at the end, when time has come to the last rows.
-        assert_eq!(got.len() as u64, 1 + FILL_MAX + 1 + 1);
-        assert_eq!(counts, [0, 0, 1_000_000 - 2 - FILL_MAX]);
+        assert_eq!(got.len() as u64, 1 + FILL_MAX + 1);
+        assert_eq!(counts, [0, 0, 1_000_000 - 1 - FILL_MAX]);
     }
 
     /// Three keys, so that a window without rows has three.
@@ -354,12 +348,11 @@ mod tests {
         packets.extend((0..4).map(|i| (40_500 + i, 60)));
         let mut s = windows(&["len"], Window::Tumbling(S));
         for (max_rows, all, left) in [
-            // Windows 1 to 18 are filled in at once, then 19 to 38, of which 20 lacks two rows, and
-            // at the end 39 and 40, which lacks two again.
+            // Windows 1 to 19 are filled in, then two rows of 20, and 21 to 39, and two rows of 40.
             (1000, 3 + 40 * 3, 0),
-            (10, 3 + 4 * 3 + (3 + 3 + 2 * 3) + 2 * 3, 14 + 16),
-            (3, 3 + 3 + (3 + 1) + (3 + 1), 17 + (1 + 18) + 1),
-            (0, 3 + 1 + 1, 18 + 20 + 2),
+            (10, 3 + 4 * 3 + (3 + 3 * 3) + 3, 15 + 16),
+            (3, 3 + 3 + (3 + 3) + 3, 18 + 18),
+            (0, 3 + 1 + 1, (19 + 1) + (19 + 1)),
         ] {
             s.fill = Some(Fill { idle_ns: None, from_start: false, max_rows });
             let (got, counts) = rows(s.clone(), &frames(&packets));

@@ -116,6 +116,30 @@ fn sessions_that_end_with_their_probe_are_those_of_one_run() {
     }
 }
 
+/// Which windows were left out, where many had no row, went by the steps of a clock: one of a probe
+/// that begins hours later takes another step than that of one run.
+#[test]
+fn what_is_filled_in_is_that_of_one_run() {
+    let of = |from: i64, host: u8, count: u16| -> Vec<Packet> {
+        (0..count).map(|i| (from + i64::from(i) * 700, host + (i % 3) as u8, i)).collect()
+    };
+    for way in ["by ip.src every 1s fill", "every 100ms fill", "by ip.src every 1m fill from start"]
+    {
+        let query = format!("packets | summarize n = count(), last = last(sport) {way}");
+        for apart in [0, 59_000, 61_000, 3_600_000, 7_200_000] {
+            let (a, b) = (of(0, 1, 20), of(apart, 2, 20));
+            let one = same_as_one(&query, &a, &b);
+            assert!(apart == 0 || one.contains("\"n\":0"), "{query}");
+            // The late one alone has its keys, and each alone sees what is between.
+            same_as_one(&query, &b, &a[..1]);
+            same_as_one(&query, &[a, of(apart + 90_000, 7, 3)].concat(), &b);
+        }
+    }
+    let query = "packets | summarize n = count() by ip.src every 1s fill idle 10s \
+                 | where n == 0 | summarize silent = count() by ip.src every 1m";
+    same_as_one(query, &of(0, 1, 200), &of(7_200_000, 2, 200));
+}
+
 /// The windows of which nobody has told had a completeness of 1.
 #[test]
 fn a_part_of_a_stream_that_is_missing_is_told() {
