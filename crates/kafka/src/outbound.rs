@@ -106,8 +106,8 @@ impl<'a> Outbound<'a> {
         Outbound { route: Mutex::new(spill), ..self }
     }
 
-    /// Sends the records on disk, and meanwhile all that `read` sends; how many were delivered, once
-    /// all are.
+    /// Sends the records on disk, and meanwhile all that `read` sends; how many were delivered,
+    /// once all are.
     ///
     /// # Errors
     /// Where a broker refuses a record, or records are left when nothing was delivered for

@@ -89,9 +89,10 @@ pub const LATENESS_WINDOWS_MAX: i64 = 2048;
 /// one run, fill in the same.
 pub const FILL_MAX: u64 = 3600;
 
-/// Rows that one `summarize` fills in after a window that had some, up to the next: else keys, by the millions,
-/// times windows, by the thousands, would be rows of one moment. The last window filled in may
-/// exceed it. Others are left out, or come out with just the rows of their own, and are counted.
+/// Rows that one `summarize` fills in after a window that had some, up to the next: else keys, by
+/// the millions, times windows, by the thousands, would be rows of one moment. The last window
+/// filled in may exceed it. Others are left out, or come out with just the rows of their own, and
+/// are counted.
 pub const FILL_ROWS_MAX: u64 = 16 << 20;
 
 /// Pipelines in one program.
