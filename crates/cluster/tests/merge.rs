@@ -37,7 +37,7 @@ fn program(text: &str) -> Program {
         params: &[],
         program: "test",
         signatures: functions.signatures(),
-        files: None,
+        ..weir_lang::Options::default()
     };
     let compiled = weir_lang::compile(&Query { name: "test.weir", text }, &options);
     compiled.expect("the query compiles").program

@@ -283,6 +283,7 @@ impl Registry {
             program: &text.name,
             signatures: self.functions.signatures(),
             files: Some(&files),
+            rules: self.rules.site.rules,
         };
         match weir_lang::compile(&query, &options) {
             Ok(compiled) => {

@@ -1,6 +1,7 @@
 //! Values that a run gives to the params of all its programs.
 
 use crate::message::QueryText;
+use weir_lang::ReadingRules;
 
 /// Values of params for programs that come later, and the files that they name.
 #[derive(Default, Debug)]
@@ -9,6 +10,8 @@ pub struct SiteParams {
     pub values: Vec<(String, String)>,
     /// Files by the names that stand in the values.
     pub files: Vec<(String, Vec<u8>)>,
+    /// What the run decides of the meaning of queries.
+    pub rules: ReadingRules,
 }
 
 impl SiteParams {
@@ -42,7 +45,7 @@ mod tests {
     fn what_came_with_the_query_counts_first() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         let values = vec![pair("n", "1"), pair("m", "2"), pair("a.m", "3"), pair("x", "4")];
-        let site = SiteParams { values, files: Vec::new() };
+        let site = SiteParams { values, ..SiteParams::default() };
         let params = |name: &str, given: Vec<(String, String)>| {
             let text = "param n: int = 7\nparam m: int = 8\npackets | limit n + m".to_owned();
             let query = QueryText {

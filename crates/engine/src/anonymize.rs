@@ -95,7 +95,9 @@ struct Names {
 impl Anonymizer {
     pub(crate) fn new(how: Anonymize) -> Anonymizer {
         let names = Names { key: CryptoPan::new(&how.key.0), known: vec![None; KNOWN] };
-        Anonymizer { how, rewriter: Rewriter::default(), names }
+        let mut rewriter = Rewriter::default();
+        rewriter.set_ports(&how.ports);
+        Anonymizer { how, rewriter, names }
     }
 
     /// Rewrites a frame of this link type that is so long on the wire. False where it could not:

@@ -288,7 +288,7 @@ mod tests {
             (0, ip.put(ipv4::PROTOCOL, &[17]).payload(&[7; 40]))
         };
         let mut batch = at(&[first(mine), later(theirs), later(mine)]);
-        batch.headers = Headers::Inner;
+        batch.headers = Headers::INNER;
         Fragments::default().resolve(&mut batch);
         assert_eq!(ports(&batch), [None, None, Some(7)]);
     }

@@ -16,7 +16,7 @@ pub struct Reading<S> {
 impl<S: Source> Reading<S> {
     /// The frames of `source`, read plainly: the outermost packet, each fragment for itself.
     pub fn new(source: S) -> Reading<S> {
-        Reading { source, headers: Headers::Outer, fragments: None }
+        Reading { source, headers: Headers::OUTER, fragments: None }
     }
 
     /// Says which packet fields mean where packets are in tunnels.

@@ -11,7 +11,7 @@ fn job(text: &str) -> Result<FlinkJob, Unsupported> {
         params: &[],
         program: "test",
         signatures: functions.signatures(),
-        files: None,
+        ..weir_lang::Options::default()
     };
     let compiled = weir_lang::compile(&Query { name: "test.weir", text }, &options);
     let program = compiled.expect("the query compiles").program;

@@ -42,7 +42,7 @@ pub use diagnostic::{Code, Diagnostic, Note, Severity, Span};
 pub use files::{Files, fuzz_file};
 pub use fuzz::fuzz_query;
 pub use header::{Header, ParamInfo, header, params};
-pub use query::{Options, Query};
+pub use query::{Options, Query, ReadingRules};
 pub use render::render;
 pub use settings::{Setting, fuzz_settings, param_fault, settings};
 pub use suggest::closest;

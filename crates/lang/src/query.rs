@@ -1,6 +1,7 @@
 //! A query as it is handed in, and what it is compiled with.
 
 use crate::files::Files;
+use weir_packet::walk::TunnelPorts;
 use weir_plan::Signatures;
 
 /// A query and where it comes from.
@@ -23,12 +24,22 @@ pub struct Options<'a> {
     pub signatures: &'a Signatures,
     /// Where the files that a query names are found; without it, they are not.
     pub files: Option<&'a dyn Files>,
+    /// What a run decides of the meaning.
+    pub rules: ReadingRules,
+}
+
+/// What names in a query mean where the run decides it and not the text.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ReadingRules {
+    /// Which ports mean tunnels besides their own: `anonymize` looks into them.
+    pub tunnel_ports: TunnelPorts,
 }
 
 impl Default for Options<'_> {
     /// No values for params, no functions, no files, and a program called `query`.
     fn default() -> Self {
         static NONE: Signatures = Signatures { scalars: Vec::new(), aggregates: Vec::new() };
-        Options { params: &[], program: "query", signatures: &NONE, files: None }
+        let rules = ReadingRules::default();
+        Options { params: &[], program: "query", signatures: &NONE, files: None, rules }
     }
 }

@@ -17,7 +17,6 @@ use crate::walk::{Rules, Walk};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
 use weir_packet::source::LinkType;
-use weir_packet::walk::Headers;
 use weir_plan::physical::{Physical, PipelineId, Prefix};
 
 /// The program for the kernel level of a plan.
@@ -206,11 +205,8 @@ impl<'a> Program<'a> {
     }
 
     fn walk(&mut self, facts: Facts) {
-        let rules = Rules {
-            facts,
-            inner: self.options.headers == Headers::Inner,
-            fragments: self.options.fragments,
-        };
+        let rules =
+            Rules { facts, headers: self.options.headers, fragments: self.options.fragments };
         let unclear = self.ends.unclear;
         Walk { w: &mut self.w, access: self.access, rules, unclear }.write();
     }

@@ -112,7 +112,7 @@ impl<'a> OffloadOptions<'a> {
         OffloadOptions {
             hook,
             link: LinkType::ETHERNET,
-            headers: Headers::Outer,
+            headers: Headers::OUTER,
             fragments: false,
             snaplen: u32::MAX,
             cpus,

@@ -10,6 +10,7 @@ use crate::frame::{SKB_VLAN_PRESENT, SKB_VLAN_PROTO, SKB_VLAN_TCI};
 use crate::hook::Hook;
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, Reg, Reg::*, Size};
+use weir_packet::walk::Headers;
 use weir_packet::{arp, ethernet, ipv4, ipv6, llc, vlan};
 
 /// VLAN tags that the program steps over.
@@ -56,7 +57,7 @@ pub(crate) struct Rules {
     /// What is noted of frames.
     pub(crate) facts: Facts,
     /// Packets in tunnels are looked for: frames that may be such are unclear.
-    pub(crate) inner: bool,
+    pub(crate) headers: Headers,
     /// Fragments are put in relation to each other: they are unclear.
     pub(crate) fragments: bool,
 }

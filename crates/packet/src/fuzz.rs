@@ -45,7 +45,7 @@ pub fn fuzz_walk(data: &[u8]) {
     };
     let snap = usize::from(u16::from_be_bytes([snap_a, snap_b])).min(body.len());
     let mut frames = three(link, body, snap, len);
-    for headers in [Headers::Outer, Headers::Inner] {
+    for headers in [Headers::OUTER, Headers::INNER] {
         frames.headers = headers;
         let mut layers = Layers::new();
         classify(&frames, &mut layers);
@@ -81,7 +81,7 @@ fn three(link: LinkType, body: &[u8], snap: usize, len: u32) -> FrameBatch {
 pub(super) fn check_walk(frames: &FrameBatch, layers: &Layers) {
     let (mut reasons, mut cut) = ([0; REASONS], 0);
     for i in 0..frames.len() {
-        let found = slow::walk(frames.link, frames.headers, frames.frame(i), frames.lens()[i]);
+        let found = slow::walk(frames.link, &frames.headers, frames.frame(i), frames.lens()[i]);
         let has = (0..LAYERS).map(|l| u32::from(layers.has[l].has(i)) << l).sum();
         // The fast pass leaves out what it knows of all frames that it takes.
         let plain = layers.plain.four.or(layers.plain.six).has(i);
@@ -140,7 +140,7 @@ fn check_facts(frames: &FrameBatch, layers: &Layers) {
     assert!(has(Layer::Ipv4).and(has(Layer::Ipv6)).is_empty());
     for i in 0..frames.len() {
         let below = layers.below[i];
-        let inner = frames.headers == Headers::Inner && below.tunnels > 0;
+        let inner = frames.headers.are_inner() && below.tunnels > 0;
         assert!(!has(Layer::Tunnel).has(i) || inner && ip.has(i));
         assert!(!has(Layer::Mpls).has(i) || below.mpls_depth > 0);
         assert_eq!(has(Layer::Vlan).has(i), layers.vlan_depth[i] > 0);
@@ -227,7 +227,7 @@ fn check_ends(frames: &FrameBatch, layers: &Layers) {
     let ip = layers.has(Layer::Ipv4).or(layers.has(Layer::Ipv6));
     for i in ip.iter() {
         let (frame, len) = (frames.frame(i), frames.lens()[i]);
-        let found = slow::walk(frames.link, Headers::Outer, frame, len);
+        let found = slow::walk(frames.link, &Headers::OUTER, frame, len);
         let mut other = frame.to_vec();
         let end = (found.below.end as usize).min(other.len());
         other[end..].iter_mut().for_each(|byte| *byte = !*byte);

@@ -19,6 +19,9 @@ pub const MPLS_LABELS_MAX: usize = 255;
 /// last.
 pub const TUNNELS_MAX: usize = 8;
 
+/// UDP ports that a run names for tunnels besides their own.
+pub const TUNNEL_PORTS_MAX: usize = 8;
+
 /// Netfilter log attributes that are looked at for the packet; a frame with more is malformed.
 pub const NFLOG_ATTRIBUTES_MAX: usize = 64;
 

@@ -28,7 +28,7 @@ mod unannounced;
 pub use address::{Address, Addresses};
 
 use crate::source::LinkType;
-use crate::walk::{Site, sites};
+use crate::walk::{Site, TunnelPorts, sites};
 use change::Change;
 use checksum::Cover;
 use finder::AddressPlace;
@@ -54,9 +54,16 @@ pub struct Rewriter {
     covers: Vec<Cover>,
     /// What was changed, and what was there before.
     changes: Vec<Change>,
+    /// Which ports mean tunnels besides their own.
+    ports: TunnelPorts,
 }
 
 impl Rewriter {
+    /// Looks into tunnels at these ports, too.
+    pub fn set_ports(&mut self, ports: &TunnelPorts) {
+        self.ports = *ports;
+    }
+
     /// Renames addresses of a frame of this link type that is so long on the wire. Says whether it
     /// knew all headers that may hold one; if not, the frame stays as it is.
     #[must_use]
@@ -68,13 +75,13 @@ impl Rewriter {
         which: Addresses,
         names: &mut impl Rename,
     ) -> bool {
-        let Rewriter { sites, places, covers, changes } = self;
+        let Rewriter { sites, places, covers, changes, ports } = self;
         sites.clear();
         places.clear();
         covers.clear();
         changes.clear();
-        sites::find(link, frame, len, sites);
-        if !place::places(sites, frame, len as usize, which, places) {
+        sites::find(link, ports, frame, len, sites);
+        if !place::places(sites, ports, frame, len as usize, which, places) {
             return false;
         }
         checksum::covers(sites, frame, covers);

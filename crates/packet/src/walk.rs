@@ -7,6 +7,7 @@ mod link;
 mod look;
 mod network;
 pub(crate) mod opaque;
+mod ports;
 mod reason;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -26,9 +27,10 @@ pub use announced::supported;
 pub(crate) use announced::{has_ethertypes, is_tagged};
 pub(crate) use fast::{HEADS, Heads};
 pub(crate) use layers::PlainFrames;
-pub use layers::{Headers, LAYERS, Layer, Layers};
+pub use layers::{LAYERS, Layer, Layers};
 pub(crate) use look::{Look, WINDOW};
 pub(crate) use network::PORTS_LEN;
+pub use ports::{Headers, TunnelPorts, UDP_TUNNELS};
 pub use reason::{REASONS, Reason};
 pub(crate) use site::Site;
 
@@ -104,7 +106,7 @@ fn forget(layers: &mut Layers, rows: Bits) {
 fn classify_rest(frames: &FrameBatch, layers: &mut Layers, rows: Bits) {
     let lens = frames.lens();
     rows.each(|i| {
-        let found = slow::walk(frames.link, frames.headers, frames.frame(i), lens[i]);
+        let found = slow::walk(frames.link, &frames.headers, frames.frame(i), lens[i]);
         layers.l3[i] = found.l3;
         layers.l4[i] = found.l4;
         layers.proto[i] = found.proto;
@@ -132,7 +134,7 @@ mod tests {
 
     /// What the walk says of one frame: its layers, where they start, and the fault.
     fn describe(link: LinkType, captured: &[u8], len: u32) -> String {
-        describe_of(Headers::Outer, link, captured, len)
+        describe_of(Headers::OUTER, link, captured, len)
     }
 
     fn describe_of(headers: Headers, link: LinkType, captured: &[u8], len: u32) -> String {
@@ -363,7 +365,7 @@ mod tests {
             .iter()
             .map(|(name, frame)| {
                 let bytes = frame.bytes();
-                let said = describe_of(Headers::Inner, frame.link(), &bytes, bytes.len() as u32);
+                let said = describe_of(Headers::INNER, frame.link(), &bytes, bytes.len() as u32);
                 format!("{name}: {said}")
             })
             .collect();
@@ -401,6 +403,43 @@ mod tests {
         ");
     }
 
+    /// Each tunnel over UDP is read on a port that is named for it as on its own, from either end,
+    /// and a port that is named for another means that one.
+    #[test]
+    fn a_port_that_is_named_is_that_of_its_tunnel() {
+        let ports = [("vxlan", 8472), ("vxlan-gpe", 1), ("geneve", u16::MAX), ("gtp", 4789)];
+        let all = ports.into_iter().fold(Some(TunnelPorts::NONE), |all, (name, port)| {
+            all.and_then(|all| all.with(name, port))
+        });
+        let inner = Headers::INNER.with_ports(all.expect("four ports"));
+        let said = |headers, bytes: &[u8]| {
+            describe_of(headers, LinkType::ETHERNET, bytes, bytes.len() as u32)
+        };
+        for (sample, standard, port) in [
+            ("vxlan", 4789, 8472_u16),
+            ("vxlan gpe", 4790, 1),
+            ("geneve", 6081, u16::MAX),
+            ("gtp", 2152, 4789),
+        ] {
+            let (_, frame) = tunnels().into_iter().find(|(name, _)| *name == sample).unwrap();
+            let expected = said(Headers::INNER, &frame.bytes());
+            assert!(expected.contains("tunnel"), "{sample}: {expected}");
+            let at = [crate::udp::SPORT, crate::udp::DPORT].map(|place| 34 + place);
+            for end in at {
+                let mut bytes = frame.bytes();
+                let has = at.map(|at| u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+                assert!(has.contains(&standard), "{sample}");
+                at.iter().for_each(|&at| bytes[at..at + 2].copy_from_slice(&[0xcb, 0x20]));
+                bytes[end..end + 2].copy_from_slice(&port.to_be_bytes());
+                assert_eq!(said(inner, &bytes), expected, "{sample}");
+                assert!(!said(Headers::INNER, &bytes).contains("tunnel") || port == 4789);
+                assert!(
+                    !said(Headers::OUTER.with_ports(*inner.ports()), &bytes).contains("tunnel")
+                );
+            }
+        }
+    }
+
     #[test]
     fn without_tunnels_inner_and_outer_are_the_same() {
         let tunnelled: Vec<&str> = tunnels().iter().map(|(name, _)| *name).collect();
@@ -411,7 +450,7 @@ mod tests {
             let (link, bytes) = (frame.link(), frame.bytes());
             for snap in 0..=bytes.len() {
                 let of = |headers| describe_of(headers, link, &bytes[..snap], bytes.len() as u32);
-                let (inner, outer) = (of(Headers::Inner), of(Headers::Outer));
+                let (inner, outer) = (of(Headers::INNER), of(Headers::OUTER));
                 assert_eq!(inner, outer, "{name} cut at {snap}");
             }
         }

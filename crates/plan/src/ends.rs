@@ -4,6 +4,7 @@ use crate::expr::Expr;
 use crate::functions::Secret;
 use weir_packet::egress::Outlet;
 use weir_packet::rewrite::Addresses;
+use weir_packet::walk::TunnelPorts;
 
 /// Hands packets out. A row takes the first arm whose condition holds; rows of no arm go on. Each
 /// act of the arm hands the frame of the row's packet out once, in the order of acts; what rows
@@ -58,6 +59,8 @@ pub struct Anonymize {
     pub addresses: Addresses,
     /// The key.
     pub key: Secret,
+    /// Which ports mean tunnels besides their own: packets in them have addresses, too.
+    pub ports: TunnelPorts,
 }
 
 /// Where a frame goes.

@@ -16,6 +16,7 @@ mod partitions;
 mod publish;
 mod report;
 mod rows;
+mod rules;
 mod serve;
 mod site;
 mod values;
@@ -40,6 +41,7 @@ pub(crate) use partitions::{PartitionRun, PartitionsArgs};
 pub(crate) use publish::PublishArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use rows::RowArgs;
+pub(crate) use rules::RulesArgs;
 pub(crate) use site::SiteArgs;
 pub(crate) use values::{ExportTo, ExportVersion, Headers, file_size};
 pub(crate) use write::WriteArgs;
@@ -296,6 +298,9 @@ pub(crate) struct RunOptions {
     #[arg(long, value_enum, value_name = "WHICH", default_value = "outer")]
     pub(crate) headers: Headers,
 
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
+
     /// Give later fragments of a datagram the ports of the first one, if that came before them
     #[arg(long)]
     pub(crate) fragments: bool,
@@ -382,6 +387,12 @@ pub(crate) enum SlowSink {
 }
 
 impl RunOptions {
+    /// How headers are read where packets are in tunnels.
+    pub(crate) fn headers(&self) -> weir_packet::walk::Headers {
+        let headers: weir_packet::walk::Headers = self.headers.into();
+        headers.with_ports(self.rules.tunnel_ports())
+    }
+
     /// Whether programs may come and go.
     pub(crate) fn takes_programs(&self) -> bool {
         self.later.control.is_some() || self.http.http.is_some()
@@ -442,6 +453,9 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     pub(crate) site: SiteArgs,
+
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
 }
 
 #[derive(Args, Debug)]

@@ -79,7 +79,7 @@ impl KernelQuery {
         let random = RandomState::new();
         KernelQuery {
             plan,
-            headers: Headers::Outer,
+            headers: Headers::OUTER,
             fragments: false,
             refused,
             secret: [0, 1].map(|draw: u64| random.hash_one(draw)),
@@ -92,7 +92,7 @@ impl KernelQuery {
 
     /// The same, where fields are read as the options of a run say.
     pub(crate) fn read_by(self, options: &RunOptions) -> KernelQuery {
-        let (headers, fragments) = (options.headers.into(), options.fragments);
+        let (headers, fragments) = (options.headers(), options.fragments);
         let outlets = QueryOutlets { pass: options.write.to.clone(), ..self.outlets };
         let (may_change, quiet) = (options.takes_programs(), options.quiet);
         KernelQuery { headers, fragments, outlets, may_change, quiet, ..self }

@@ -8,6 +8,7 @@ use crate::site::Site;
 use crate::term::Term;
 use std::path::Path;
 use weir_engine::functions::Functions;
+use weir_lang::{Options, ReadingRules};
 use weir_plan::Program;
 use weir_plan::together::join;
 
@@ -19,6 +20,7 @@ type Params = [(String, String)];
 pub(crate) struct Programs {
     sources: Vec<Source>,
     site: Site,
+    rules: ReadingRules,
 }
 
 impl Programs {
@@ -49,7 +51,17 @@ impl Programs {
                 rest[0].program = numbered.unwrap_or_default();
             }
         }
-        Ok(Programs { sources, site: Site::default() })
+        Ok(Programs { sources, site: Site::default(), rules: ReadingRules::default() })
+    }
+
+    /// The same, where names mean this.
+    pub(crate) fn with_rules(self, rules: ReadingRules) -> Programs {
+        Programs { rules, ..self }
+    }
+
+    /// What names mean.
+    pub(crate) fn rules(&self) -> ReadingRules {
+        self.rules
     }
 
     /// The same, with the params of a site.
@@ -114,7 +126,8 @@ impl Programs {
 
     /// No query.
     pub(crate) fn none() -> Programs {
-        Programs { sources: Vec::new(), site: Site::default() }
+        let (site, rules) = (Site::default(), ReadingRules::default());
+        Programs { sources: Vec::new(), site, rules }
     }
 
     /// Compiles all queries into one program, with outputs named after their queries if there are
@@ -149,7 +162,9 @@ impl Programs {
         let mut programs = Vec::new();
         for (number, source) in self.sources.iter().enumerate() {
             let params = self.all_params_of(number, given)?;
-            if let Some(program) = query::compile(source, &params, functions, quiet, term)? {
+            let options =
+                Options { params: &params, rules: self.rules, ..source.options(functions) };
+            if let Some(program) = query::compile(source, &options, quiet, term)? {
                 programs.push((source.program.clone(), program));
             }
         }

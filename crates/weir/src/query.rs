@@ -105,6 +105,12 @@ impl Source {
         }
     }
 
+    /// What it is compiled with, but for params, files and rules.
+    pub(crate) fn options<'a>(&'a self, functions: &'a Functions) -> Options<'a> {
+        let signatures = functions.signatures();
+        Options { program: &self.program, signatures, ..Options::default() }
+    }
+
     /// The folder of the files that the query names: that of its own file, or else the working
     /// folder.
     pub(crate) fn files(&self) -> Beside {
@@ -182,17 +188,12 @@ pub(crate) fn refuse_twice(params: &[(String, String)]) -> anyhow::Result<()> {
 /// Compiles a query. Diagnostics go to standard error; `None`: there were errors among them.
 pub(crate) fn compile(
     source: &Source,
-    params: &[(String, String)],
-    functions: &Functions,
+    options: &Options<'_>,
     quiet: bool,
     term: &Term,
 ) -> anyhow::Result<Option<Program>> {
-    let options = Options {
-        params,
-        program: &source.program,
-        signatures: functions.signatures(),
-        files: Some(&source.files()),
-    };
+    let files = source.files();
+    let options = Options { files: Some(&files), ..*options };
     match weir_lang::compile(&source.query(), &options) {
         Ok(compiled) => {
             if !quiet && !compiled.warnings.is_empty() {
@@ -228,12 +229,7 @@ pub(crate) fn files(
     term: &Term,
 ) -> Option<Vec<ReadFile>> {
     let files = Read { beside: source.files(), read: RefCell::default() };
-    let options = Options {
-        params,
-        program: &source.program,
-        signatures: functions.signatures(),
-        files: Some(&files),
-    };
+    let options = Options { params, files: Some(&files), ..source.options(functions) };
     match weir_lang::compile(&source.query(), &options) {
         Ok(_) => Some(files.read.into_inner()),
         Err(diagnostics) => {

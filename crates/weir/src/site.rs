@@ -75,6 +75,7 @@ impl Site {
             program,
             signatures: functions.signatures(),
             files: Some(files),
+            ..Options::default()
         };
         let Some(d) = weir_lang::param_fault(&param.name, &param.ty, &setting.value, &options)
         else {

@@ -13,7 +13,7 @@ use weir_packet::walk::Headers;
 use weir_plan::Program;
 
 /// Everything that can be asked of how packets are read.
-const INSIDE: ReadingOptions = ReadingOptions { headers: Headers::Inner, fragments: true };
+const INSIDE: ReadingOptions = ReadingOptions { headers: Headers::INNER, fragments: true };
 
 fn compiled(paths: Vec<PathBuf>) -> Vec<(PathBuf, Program)> {
     let one = |path: PathBuf| (path.clone(), program(&text(&path), &Functions::default()));

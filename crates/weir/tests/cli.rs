@@ -943,6 +943,49 @@ fn fields_mean_the_packet_that_headers_chooses() {
     assert_eq!(rows(&["--headers", "inner"]), "192.0.2.1,80,10.0.0.1");
 }
 
+/// The port is said once: fields, `anonymize` and what probes compare follow.
+#[test]
+fn a_tunnel_may_have_a_port_of_its_own() {
+    let folder = Folder::new();
+    let header = FileHeader::new(LinkType::ETHERNET);
+    let mut bytes = header.to_bytes().to_vec();
+    let inner = Frame::ethernet().ipv4([192, 0, 2, 1], [192, 0, 2, 2]).tcp(3, 80).bytes();
+    let outer = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(9, 8472);
+    let outer = outer.payload(&[8, 0, 0, 0, 0, 0, 1, 0]).payload(&inner).bytes();
+    header.put_record(&mut bytes, START, outer.len() as u32, &outer);
+    let file = folder.file("vxlan.pcap", bytes);
+    let rows = |args: &[&str]| {
+        let output = run([&["run", "-r", &file, "-o", "csv"], args].concat());
+        stdout(&output).lines().nth(1).unwrap_or("").to_owned()
+    };
+    let query = ["-e", "packets | project ip.src, dport, tunnel.src", "--headers", "inner"];
+    assert_eq!(rows(&query), "10.0.0.1,8472,");
+    let port = ["--tunnel-port", "geneve=1,vxlan=8472"];
+    assert_eq!(rows(&[&query[..], &port].concat()), "192.0.2.1,80,10.0.0.1");
+
+    let key = "0123456789abcdef0123456789abcdef";
+    let written = folder.0.path().join("out.pcap").display().to_string();
+    let query = format!("packets | anonymize ip.src, ip.dst with \"{key}\" | pass");
+    let anonymize = ["run", "-r", &file, "-e", &query, "-w", &written];
+    let output = run(anonymize);
+    assert!(stderr(&output).contains("withheld   1 packet"), "{}", stderr(&output));
+    let output = run([&anonymize[..], &port].concat());
+    assert!(!stderr(&output).contains("withheld"), "{}", stderr(&output));
+    let out = std::fs::read(&written).expect("it was written");
+    let addresses = [[192, 0, 2, 1], [192, 0, 2, 2], [10, 0, 0, 1], [10, 0, 0, 2]];
+    assert!(!addresses.iter().any(|address| out.windows(4).any(|four| four == address)));
+
+    for (wrong, why) in [
+        ("vxlan=0", "expected a number from 1 to 65535"),
+        ("l2tp=1701", "no tunnel over UDP"),
+        ("vxlan=1,gtp=1", "port 1 is named twice"),
+    ] {
+        let output = run(["run", "-r", &file, "-e", "packets", "--tunnel-port", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains(why), "{wrong}: {}", stderr(&output));
+    }
+}
+
 #[test]
 fn later_fragments_are_counted() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/fragments.pcap");

@@ -54,7 +54,7 @@ fn hellos_are_those_of_tshark() {
     let test = "hellos::hellos_are_those_of_tshark";
     let Some((folder, _)) = shared_with_tshark(test) else { return };
     let program = program(QUERY, &Functions::default());
-    let inner = ReadingOptions { headers: Headers::Inner, ..ReadingOptions::default() };
+    let inner = ReadingOptions { headers: Headers::INNER, ..ReadingOptions::default() };
     let (mut found, mut several, mut wrong) = (0, 0, Vec::new());
     for truth in truths(&folder).into_iter().filter(supported) {
         let file = truth["file"].as_str().expect("a name");

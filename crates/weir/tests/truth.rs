@@ -207,7 +207,7 @@ const INSIDE_ONLY: &[&str] = &[
 ];
 
 /// The innermost packet, each fragment for itself, as the truth sees them.
-const INSIDE: ReadingOptions = ReadingOptions { headers: Headers::Inner, fragments: false };
+const INSIDE: ReadingOptions = ReadingOptions { headers: Headers::INNER, fragments: false };
 
 fn known(file: &str, number: &str) -> bool {
     KNOWN.iter().any(|(f, n, _)| file.ends_with(f) && (*n == ALL || n.contains(&number)))

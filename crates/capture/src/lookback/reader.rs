@@ -44,7 +44,7 @@ pub struct HeldSpan {
 
 impl HeldFrames {
     pub(super) fn new(bytes: usize) -> HeldFrames {
-        let (headers, names) = (Headers::Outer, InterfaceNames::default());
+        let (headers, names) = (Headers::OUTER, InterfaceNames::default());
         let held = Mutex::new(HeldState { ring: FrameRing::new(bytes), headers, names });
         HeldFrames(Arc::new(HeldRing { held, is_wanted: AtomicBool::new(false) }))
     }

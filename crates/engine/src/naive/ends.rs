@@ -56,6 +56,7 @@ impl Outgoing {
                     let mut names = PanKey::new(how.key.0);
                     let which = how.addresses;
                     let mut rewriter = Rewriter::default();
+                    rewriter.set_ports(&how.ports);
                     if !rewriter.rewrite(packet.link, &mut bytes, len, which, &mut names) {
                         self.ends.withheld += 1;
                         return;

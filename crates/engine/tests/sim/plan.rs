@@ -12,6 +12,7 @@ use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::KEYS;
 use weir_packet::rewrite::Address;
+use weir_packet::walk::TunnelPorts;
 use weir_plan::aggregates::{AGGREGATES, BuiltinAggregate};
 use weir_plan::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use weir_plan::functions::{Parameter, Secret};
@@ -315,7 +316,9 @@ fn act(c: &mut Choices, rows: &Rows) -> Act {
     let edit = |c: &mut Choices| match c.below(3) {
         0 => {
             let addresses = Address::ALL.into_iter().filter(|_| c.once_in(2)).collect();
-            Edit::Anonymize(Anonymize { addresses, key: Secret([9; 32]) })
+            let named = TunnelPorts::NONE.with("vxlan", 53).filter(|_| c.once_in(2));
+            let ports = named.unwrap_or_default();
+            Edit::Anonymize(Anonymize { addresses, key: Secret([9; 32]), ports })
         }
         1 => Edit::Trim(*c.pick(&[64, 1, 11, 12, 1000])),
         _ => Edit::Tag(*c.pick(&[1, 4094])),

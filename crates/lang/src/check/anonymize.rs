@@ -48,9 +48,10 @@ impl<'t> Checker<'t> {
         let is_once = self.each_once(fields, &found);
         let value = self.root(scope, key)?;
         let key = self.key_of_anonymize(&value, key)?;
+        let ports = self.rules.tunnel_ports;
         let addresses: Addresses =
             found.into_iter().collect::<Option<Vec<_>>>()?.into_iter().collect();
-        is_once.then_some(Anonymize { addresses, key })
+        is_once.then_some(Anonymize { addresses, key, ports })
     }
 
     /// Whether each field is named once; reports one that is named again.

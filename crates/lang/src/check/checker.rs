@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Note, Span};
 use crate::files::Files;
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::names::{Definitions, Scope};
-use crate::query::Options;
+use crate::query::{Options, ReadingRules};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub(super) struct Checker<'t> {
     pub(super) source: SourceKind,
     pub(super) signatures: &'t Signatures,
     pub(super) files: Option<&'t dyn Files>,
+    pub(super) rules: ReadingRules,
     /// What was read of them.
     pub(super) read: ReadFiles,
     pub(super) definitions: Definitions<'t>,
@@ -73,6 +74,7 @@ impl<'t> Checker<'t> {
             source: SourceKind::Packets,
             signatures: options.signatures,
             files: options.files,
+            rules: options.rules,
             read: ReadFiles::default(),
             definitions: Definitions::default(),
             below: BTreeMap::new(),

@@ -4,14 +4,12 @@ use super::{Parts, Walk};
 use crate::facts::Facts;
 use crate::frame::{FACTS, Header, Slot, get};
 use weir_ebpf::{Alu, Cond, Reg::*};
+use weir_packet::walk::UDP_TUNNELS;
 use weir_packet::{icmp, tcp, udp};
 
 /// Protocols that may carry a packet, which is looked for where fields are those of the innermost:
 /// IPv4, IPv6, GRE, EtherIP, MPLS.
 const TUNNELS: [i32; 5] = [4, 41, 47, 97, 137];
-
-/// UDP ports that may mean a tunnel: VXLAN, its generic form, GENEVE, GTP-U, Teredo.
-const TUNNEL_PORTS: [i32; 5] = [4789, 4790, 6081, 2152, 3544];
 
 /// Transports of which only the ports are read: DCCP, SCTP, UDP-Lite.
 const PORTS_ONLY: [i32; 3] = [33, 132, 136];
@@ -32,7 +30,7 @@ impl Walk<'_> {
         for proto in PORTS_ONLY {
             w.jump_if(Cond::Eq, R3, proto, ports);
         }
-        if self.rules.inner {
+        if self.rules.headers.are_inner() {
             for proto in TUNNELS {
                 w.jump_if(Cond::Eq, R3, proto, self.unclear);
             }
@@ -80,11 +78,12 @@ impl Walk<'_> {
     fn udp(&mut self, parts: &Parts) {
         self.room_for(udp::HEADER_LEN as i32);
         self.access.fetch_transport(self.w, udp::HEADER_LEN as i32, self.unclear);
-        if self.rules.inner {
+        if self.rules.headers.are_inner() {
             for port in [udp::SPORT, udp::DPORT] {
                 self.access.read(self.w, R1, Header::Transport, port as i16, 2);
-                for tunnel in TUNNEL_PORTS {
-                    self.w.jump_if(Cond::Eq, R1, tunnel, self.unclear);
+                let named = self.rules.headers.ports().named();
+                for (_, tunnel) in UDP_TUNNELS.into_iter().chain(named) {
+                    self.w.jump_if(Cond::Eq, R1, i32::from(tunnel), self.unclear);
                 }
             }
         }

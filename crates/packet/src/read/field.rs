@@ -315,12 +315,12 @@ mod tests {
             show_of(&frames, &names)
         };
         assert_eq!(
-            shown(Headers::Outer),
+            shown(Headers::OUTER),
             "tunnel=false tunnel.depth=0 ip.src=10.0.0.1 sport=9 udp=true tcp=false vlan.id=7 \
              vlan.depth=1 eth.type=2048"
         );
         assert_eq!(
-            shown(Headers::Inner),
+            shown(Headers::INNER),
             "tunnel=true tunnel.depth=1 tunnel.src=10.0.0.1 tunnel.dst=10.0.0.2 \
              ip.src=2001:db8::1 sport=3 udp=false tcp=true vlan.id=7 vlan.depth=1 eth.type=2048"
         );
@@ -420,7 +420,7 @@ mod tests {
             let shown = |kept: usize| {
                 let frame = (bytes[..kept].to_vec(), bytes.len() as u32);
                 let mut frames = batch(LinkType::ETHERNET, &[frame]);
-                frames.headers = Headers::Inner;
+                frames.headers = Headers::INNER;
                 show_of(&frames, &names)
             };
             let lengths = "ip.len=43 tcp.payload_len=3";
@@ -459,7 +459,7 @@ mod tests {
         let bytes = Frame::ethernet().ipv4(A, B).udp(2152, 4789).payload(&vxlan).bytes();
         let len = bytes.len() as u32;
         let mut frames = batch(LinkType::ETHERNET, &[(bytes, len)]);
-        frames.headers = Headers::Inner;
+        frames.headers = Headers::INNER;
         let shown = show_of(&frames, &["tunnel", "udp.dport", "payload", "malformed"]);
         assert_eq!(shown, "tunnel=true udp.dport=2 payload=616263 malformed=false");
     }

@@ -1,6 +1,7 @@
 //! Collects where the addresses of a frame stand.
 
 use super::address::{Address, Addresses};
+use crate::walk::TunnelPorts;
 
 /// An address: of 4 or 16 bytes one of IP, of 6 a MAC address.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Finder<'a> {
     pub(super) frame: &'a [u8],
     /// Bytes of the frame on the wire.
     pub(super) len: usize,
+    /// Which ports mean tunnels besides their own.
+    pub(super) ports: &'a TunnelPorts,
     pub(super) which: Addresses,
     pub(super) out: &'a mut Vec<AddressPlace>,
     /// Whether no address can stand anywhere else.

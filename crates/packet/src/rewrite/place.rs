@@ -2,7 +2,7 @@
 
 use super::address::{Address, Addresses};
 use super::finder::{AddressPlace, Finder};
-use crate::walk::{Site, opaque};
+use crate::walk::{Site, TunnelPorts, opaque};
 use crate::{arp, ethernet, gre, icmp, igmp, ipv6, nflog, tcp, udp, wlan};
 use std::ops::Range;
 
@@ -29,12 +29,13 @@ const CONNECTION: u16 = 18;
 /// Finds the places of addresses that are among `which`; says whether it knows of all.
 pub(super) fn places(
     sites: &[Site],
+    ports: &TunnelPorts,
     frame: &[u8],
     len: usize,
     which: Addresses,
     out: &mut Vec<AddressPlace>,
 ) -> bool {
-    let mut finder = Finder { frame, len, which, out, is_complete: true };
+    let mut finder = Finder { frame, ports, len, which, out, is_complete: true };
     sites.iter().for_each(|site| finder.site(site));
     finder.unannounced(sites);
     finder.is_complete
@@ -120,14 +121,17 @@ impl Finder<'_> {
     }
 
     fn transport(&mut self, proto: u8, packet: Range<usize>) {
+        let ports = [self.word(packet.start), self.word(packet.start + 2)];
         match proto {
             tcp::PROTOCOL => {
                 let data = self.tcp(packet.start);
-                self.by_port(packet.start, data..packet.end, opaque::in_segment);
+                self.by_port(ports, data..packet.end, opaque::in_segment);
             }
             udp::PROTOCOL => {
+                // The walk goes into a tunnel whose port was named.
+                let ports = ports.map(|port| port.map(|port| self.ports.standard(port)));
                 let data = packet.start + udp::HEADER_LEN;
-                self.by_port(packet.start, data..packet.end, opaque::in_datagram);
+                self.by_port(ports, data..packet.end, opaque::in_datagram);
             }
             icmp::PROTOCOL => self.icmp(packet),
             icmp::PROTOCOL_V6 => self.icmp6(packet),
@@ -139,8 +143,7 @@ impl Finder<'_> {
     }
 
     /// Data from or to a port that may hide addresses.
-    fn by_port(&mut self, ports: usize, data: Range<usize>, may_hide: MayHide) {
-        let ports = [self.word(ports), self.word(ports + 2)];
+    fn by_port(&mut self, ports: [Option<u16>; 2], data: Range<usize>, may_hide: MayHide) {
         let there = data.start..data.end.min(self.frame.len());
         let bytes = self.frame.get(there).unwrap_or(&[]);
         if ports.into_iter().flatten().any(|port| may_hide(port, bytes)) {

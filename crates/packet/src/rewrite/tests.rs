@@ -5,6 +5,7 @@ mod hidden;
 
 use super::*;
 use crate::craft::Frame;
+use crate::walk::TunnelPorts;
 use crate::walk::samples::{samples, tunnels, upper};
 use crate::{arp, tcp};
 use proptest::prelude::*;
@@ -164,6 +165,27 @@ fn attempt(link: LinkType, frame: &[u8], len: usize, which: &[Address]) -> Optio
     let done = Rewriter::default().rewrite(link, &mut out, len as u32, which, &mut Flip);
     assert!(done || out == frame);
     done.then_some(out)
+}
+
+/// A tunnel on a port of its own hides nothing where the port is named, and is held back where it
+/// is not but is known to be used for one.
+#[test]
+fn a_tunnel_on_a_named_port_is_looked_into() {
+    let make = |h: Hosts, port| {
+        let inner = Frame::ethernet().mac(h.mac_b, h.mac_a).ipv6(h.b6, h.a6).udp(1, 2);
+        let carried = [&[8, 0, 0, 0, 0, 0, 7, 0][..], &inner.payload(b"x").bytes()].concat();
+        h.four().udp(9, port).payload(&carried)
+    };
+    let frame = make(TRUE, 8472).bytes();
+    let named = TunnelPorts::NONE.with("vxlan", 8472).unwrap();
+    let (mut out, len) = (frame.clone(), frame.len() as u32);
+    let mut rewriter = Rewriter::default();
+    let all = || Address::ALL.into_iter().collect();
+    assert!(!rewriter.rewrite(LinkType::ETHERNET, &mut out, len, all(), &mut Flip));
+    assert_eq!(out, frame);
+    rewriter.set_ports(&named);
+    assert!(rewriter.rewrite(LinkType::ETHERNET, &mut out, len, all(), &mut Flip));
+    assert_eq!(out, make(TRUE.renamed(), 8472).bytes());
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl FrameBatch {
             chunk: Chunk::clone(&NOTHING),
             base: 0,
             link: LinkType::ETHERNET,
-            headers: Headers::Outer,
+            headers: Headers::OUTER,
             n: 0,
             reached: None,
             gap: None,
@@ -77,7 +77,7 @@ impl FrameBatch {
     }
 
     fn empty(&mut self) {
-        (self.headers, self.n, self.reached, self.gap) = (Headers::Outer, 0, None, None);
+        (self.headers, self.n, self.reached, self.gap) = (Headers::OUTER, 0, None, None);
         self.noted_times.clear();
         (self.late, self.looked) = (Bits::NONE, false);
         (self.point, self.mixed, self.names) = (CapturePoint::UNKNOWN, false, None);
@@ -527,7 +527,7 @@ mod tests {
         header.put_record(&mut file, 50, 200, &[0; 200]);
         let (chunk, mut batch): (Chunk, _) = (Arc::new(file), FrameBatch::new());
         PcapReader::new(&header).fill(&chunk, &mut 0, &mut batch).expect("whole records");
-        batch.headers = Headers::Inner;
+        batch.headers = Headers::INNER;
         (0..40).step_by(3).for_each(|i| batch.set_ports(i, [i as u16, 7]));
         let points = (0..41).map(|i| CapturePoint::new((i % 4 > 0).then_some(i / 8), None));
         batch.set_capture_points(points, &InterfaceNames::default());
@@ -599,11 +599,11 @@ mod tests {
         parts.restart(chunk, base, from.link);
         parts.extend_from(&from, &at[..3], 0);
         parts.extend_from(&from, &at[3..], 0);
-        assert_eq!((known(&parts), parts.headers), (wanted.clone(), Headers::Inner));
+        assert_eq!((known(&parts), parts.headers), (wanted.clone(), Headers::INNER));
 
         let mut kept = read();
         kept.retain(|batch, i| at.contains(&(batch.seq()[i] as u16)));
-        assert_eq!((known(&kept), kept.headers), (wanted, Headers::Inner));
+        assert_eq!((known(&kept), kept.headers), (wanted, Headers::INNER));
 
         let [mut layers, mut again] = [Layers::new(), Layers::new()];
         classify(&parts, &mut layers);
@@ -621,7 +621,7 @@ mod tests {
         batch.push(0, 7, 0, 60, 60);
         assert_eq!(
             (known(&batch), batch.headers),
-            (vec![(7, None, None, CapturePoint::UNKNOWN)], Headers::Outer)
+            (vec![(7, None, None, CapturePoint::UNKNOWN)], Headers::OUTER)
         );
     }
 }

@@ -21,7 +21,7 @@ pub enum Layer {
     Wlan,
     /// A radiotap header, all of it captured.
     Radiotap,
-    /// The headers from IP on are those of a packet in a tunnel; see [`Headers::Inner`].
+    /// The headers from IP on are those of a packet in a tunnel; see [`super::Headers::INNER`].
     Tunnel,
     /// ARP for IPv4 over Ethernet, its addresses captured.
     Arp,
@@ -52,18 +52,6 @@ pub enum Layer {
 
 /// How many layers there are.
 pub const LAYERS: usize = 19;
-
-/// Which packet of a frame the layers from IP on are those of, where packets are in tunnels: IP in
-/// IP, GRE, ERSPAN, EtherIP, MPLS in IP, VXLAN, GENEVE, GTP-U and Teredo.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Headers {
-    /// The outermost: the one that the network between the ends of the tunnel sees.
-    #[default]
-    Outer,
-    /// The innermost, to [`crate::limits::TUNNELS_MAX`] tunnels. What is below IP stays that of the
-    /// frame.
-    Inner,
-}
 
 /// Where the layers of each frame of a batch start. Positions count from the start of the frame
 /// and mean something only for frames that have the layer.

@@ -2,6 +2,7 @@
 
 use super::layers::Layer;
 use super::link::Next;
+use super::ports::TunnelPorts;
 use super::reason::Reason;
 use super::site::{Site, Sites as _};
 use super::walker::Walk;
@@ -12,9 +13,15 @@ use std::ops::Range;
 
 /// Notes the headers of a frame that is so long on the wire, from the outside in; those of a packet
 /// that an ICMP error quotes come last.
-pub(crate) fn find(link: LinkType, frame: &[u8], len: u32, sites: &mut Vec<Site>) {
+pub(crate) fn find(
+    link: LinkType,
+    ports: &TunnelPorts,
+    frame: &[u8],
+    len: u32,
+    sites: &mut Vec<Site>,
+) {
     let end = frame.len().max(len as usize);
-    follow(Next::Link(link), frame, 0..end, sites);
+    follow(Next::Link(link), ports, frame, 0..end, sites);
     // Errors are no answer to errors (RFC 1122, section 3.2.2), but bytes can be anything.
     let (mut frame, mut seen) = (frame, 0);
     for quotes in 0.. {
@@ -32,7 +39,7 @@ pub(crate) fn find(link: LinkType, frame: &[u8], len: u32, sites: &mut Vec<Site>
             // More of the packet than it says that there is.
             sites.push(Site::Unread);
         }
-        follow(Next::Ip, frame, quote.start..QUOTE_END, sites);
+        follow(Next::Ip, ports, frame, quote.start..QUOTE_END, sites);
     }
 }
 
@@ -42,8 +49,14 @@ const QUOTES_MAX: usize = 4;
 /// Where a quoted packet ends: it says so itself, and that is mostly beyond the quote.
 const QUOTE_END: usize = u32::MAX as usize;
 
-fn follow(next: Next, frame: &[u8], packet: Range<usize>, sites: &mut Vec<Site>) {
-    let mut walk = Walk::new(frame, packet.end, sites);
+fn follow(
+    next: Next,
+    ports: &TunnelPorts,
+    frame: &[u8],
+    packet: Range<usize>,
+    sites: &mut Vec<Site>,
+) {
+    let mut walk = Walk::new(frame, packet.end, ports, sites);
     let _ = walk.follow(next, packet.start);
     let tunnels = (0..=TUNNELS_MAX).take_while(|_| walk.enter().is_some()).count();
     let found = walk.found;

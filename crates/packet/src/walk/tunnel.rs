@@ -5,7 +5,7 @@
 //! leads to a sound IP header; else the headers stay those found before, and nothing is held
 //! against the frame. From that header on, faults count as anywhere.
 
-use super::layers::{Headers, Layer, Layers};
+use super::layers::{Layer, Layers};
 use super::link::{self, Next};
 use super::site::{Site, Sites};
 use super::walker::{Found, Walk, Walked};
@@ -45,14 +45,14 @@ type Carried = Option<(Next, usize)>;
 
 /// The UDP packets among the plain ones of which a port may mean a tunnel.
 pub(super) fn carriers(frames: &FrameBatch, layers: &Layers, plain: Bits) -> Bits {
-    if frames.headers == Headers::Outer {
+    if !frames.headers.are_inner() {
         return Bits::NONE;
     }
+    let named = frames.headers.ports();
+    let is_port = |a, b| is_port(named.standard(u16::from_be_bytes([a, b])));
     let suspect = |&i: &usize| {
         let ports = frames.frame(i).get(usize::from(layers.l4[i])..).and_then(|b| b.first_chunk());
-        ports.is_some_and(|&[a, b, c, d]| {
-            is_port(u16::from_be_bytes([a, b])) || is_port(u16::from_be_bytes([c, d]))
-        })
+        ports.is_some_and(|&[a, b, c, d]| is_port(a, b) || is_port(c, d))
     };
     layers.has(Layer::Udp).and(plain).iter().filter(suspect).collect()
 }
@@ -123,8 +123,8 @@ impl<S: Sites> Walk<'_, S> {
             udp::PROTOCOL => {
                 let [a, b, c, d, e, f, ..] = self.peek::<{ udp::HEADER_LEN }>(at)?;
                 self.bound(at, u16::from_be_bytes([e, f]));
-                let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-                self.datagram(ports, at + udp::HEADER_LEN)
+                let ports = [[a, b], [c, d]].map(u16::from_be_bytes);
+                self.datagram(ports.map(|port| self.ports.standard(port)), at + udp::HEADER_LEN)
             }
             _ => None,
         }
@@ -156,7 +156,8 @@ impl<S: Sites> Walk<'_, S> {
         (ethertype >= ethernet::TYPE_MIN).then_some((Next::Type(ethertype), at))
     }
 
-    /// What the datagram of these ports carries, `at` its payload.
+    /// What the datagram of these ports carries, `at` its payload; of each port, the one that it
+    /// stands for.
     fn datagram(&mut self, ports: [u16; 2], at: usize) -> Carried {
         let carried = ports.into_iter().find_map(|port| self.behind(port, at));
         let [is_first, is_second] = ports.map(is_port);

@@ -5,6 +5,7 @@
 //! goes on is malformed. Padding after the packet belongs to neither.
 
 use super::layers::{Below, Layer};
+use super::ports::TunnelPorts;
 use super::reason::Reason;
 use super::site::{Site, Sites};
 
@@ -37,6 +38,8 @@ pub(super) struct Walk<'a, S = ()> {
     /// time.
     pub(super) partial: bool,
     pub(super) found: Found,
+    /// Which ports mean tunnels besides their own.
+    pub(super) ports: &'a TunnelPorts,
     /// Who is told where headers start.
     pub(super) sites: &'a mut S,
 }
@@ -49,9 +52,14 @@ pub(super) type Walked = Option<()>;
 
 impl<'a, S: Sites> Walk<'a, S> {
     /// A walk that has not begun, over a packet that ends there on the wire.
-    pub(super) fn new(frame: &'a [u8], end: usize, sites: &'a mut S) -> Walk<'a, S> {
+    pub(super) fn new(
+        frame: &'a [u8],
+        end: usize,
+        ports: &'a TunnelPorts,
+        sites: &'a mut S,
+    ) -> Walk<'a, S> {
         let (open, inside, whole, partial) = (false, false, true, false);
-        Walk { frame, end, open, inside, whole, partial, found: Found::default(), sites }
+        Walk { frame, end, open, inside, whole, partial, found: Found::default(), ports, sites }
     }
 
     pub(super) fn add(&mut self, layer: Layer) {

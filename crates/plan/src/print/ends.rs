@@ -39,7 +39,8 @@ fn edit(edit: &Edit) -> String {
         Edit::Tag(id) => format!("tag {id}"),
         Edit::Anonymize(how) => {
             let fields: Vec<&str> = how.addresses.iter().map(|address| address.name()).collect();
-            format!("anonymize {} with …", fields.join(", "))
+            let named = how.ports.named().map(|(tunnel, port)| format!(", {tunnel}={port}"));
+            format!("anonymize {} with …{}", fields.join(", "), named.collect::<String>())
         }
     }
 }

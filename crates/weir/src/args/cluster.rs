@@ -1,7 +1,7 @@
 //! The command line of `weir cluster`.
 
-use super::SiteArgs;
 use super::values::param;
+use super::{RulesArgs, SiteArgs};
 use clap::{Args, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -170,4 +170,7 @@ pub(crate) struct ClusterQueryArgs {
 
     #[command(flatten)]
     pub(crate) site: SiteArgs,
+
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
 }

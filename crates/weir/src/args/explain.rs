@@ -1,7 +1,7 @@
 //! The options of `weir explain`.
 
 use super::values::{param, workers};
-use super::{HookName, SiteArgs};
+use super::{HookName, RulesArgs, SiteArgs};
 use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
@@ -23,6 +23,9 @@ pub(crate) struct ExplainArgs {
 
     #[command(flatten)]
     pub(crate) site: SiteArgs,
+
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
 
     /// Threads that work on the query, or `auto` for one per processor
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]

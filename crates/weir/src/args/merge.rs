@@ -1,7 +1,7 @@
 //! The command line of `weir merge`.
 
 use super::values::{duration, param, stream};
-use super::{ConfineArgs, RowArgs, SiteArgs};
+use super::{ConfineArgs, RowArgs, RulesArgs, SiteArgs};
 use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -89,6 +89,9 @@ pub(crate) struct MergeArgs {
 
     #[command(flatten)]
     pub(crate) site: SiteArgs,
+
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
 
     #[command(flatten)]
     pub(crate) rows: RowArgs,

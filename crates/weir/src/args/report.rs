@@ -1,7 +1,7 @@
 //! The arguments of `weir report`.
 
 use super::values::{duration, workers};
-use super::{ConfineArgs, Headers, SiteArgs};
+use super::{ConfineArgs, Headers, RulesArgs, SiteArgs};
 use crate::memory::MemoryShare;
 use clap::Args;
 use std::num::NonZeroUsize;
@@ -81,6 +81,9 @@ pub(crate) struct ReportArgs {
     /// The packet that fields such as ip.src, flow or tcp are read from if there is a tunnel
     #[arg(long, value_enum, value_name = "WHICH", default_value = "outer")]
     pub(crate) headers: Headers,
+
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
 
     /// Give later fragments of a datagram the ports of the first one, if that came before them
     #[arg(long)]

@@ -124,8 +124,8 @@ pub(crate) enum Headers {
 impl From<Headers> for weir_packet::walk::Headers {
     fn from(headers: Headers) -> weir_packet::walk::Headers {
         match headers {
-            Headers::Outer => weir_packet::walk::Headers::Outer,
-            Headers::Inner => weir_packet::walk::Headers::Inner,
+            Headers::Outer => weir_packet::walk::Headers::OUTER,
+            Headers::Inner => weir_packet::walk::Headers::INNER,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::query::{self, Source};
 use crate::site::Site;
 use crate::term::Term;
 use weir_engine::functions::Functions;
+use weir_lang::Options;
 
 /// Checks every query given, and fails if any has errors. Silent when all is well.
 pub(crate) fn run(args: &CheckArgs, term: &Term) -> anyhow::Result<Status> {
@@ -19,12 +20,14 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> anyhow::Result<Status> {
         }
     };
     let site = Site::read(args.site.site.as_deref(), term)?;
+    let rules = args.rules.rules()?;
     let mut status = Status::Ok;
     for source in &sources {
         let mut params = args.params.clone();
         let known = weir_lang::params(&source.text);
         params.extend(site.values(&source.program, &known, &params, &source.files())?);
-        if query::compile(source, &params, &functions, false, term)?.is_none() {
+        let options = Options { params: &params, rules, ..source.options(&functions) };
+        if query::compile(source, &options, false, term)?.is_none() {
             status = Status::Usage;
         }
     }

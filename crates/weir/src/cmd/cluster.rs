@@ -43,6 +43,7 @@ fn print(
 fn job(query: &ClusterQueryArgs, term: &Term) -> anyhow::Result<Option<FlinkJob>> {
     let site = Site::read(query.site.site.as_deref(), term)?;
     let programs = Programs::given(&query.expressions, &query.queries)?.with_site(site);
+    let programs = programs.with_rules(query.rules.rules()?);
     let functions = Functions::default();
     let compiled = programs.compile(&query.params, false, &functions, false, term)?;
     let Some(program) = compiled else { return Ok(None) };

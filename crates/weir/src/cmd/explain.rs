@@ -25,6 +25,7 @@ use weir_sink::schema::json_schema;
 pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
     let site = Site::read(args.site.site.as_deref(), term)?;
     let programs = Programs::given(&args.expressions, &args.queries)?.with_site(site);
+    let programs = programs.with_rules(args.rules.rules()?);
     let functions = Functions::default();
     let compiled = programs.compile(&args.params, false, &functions, false, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };

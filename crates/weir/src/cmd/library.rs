@@ -43,6 +43,7 @@ pub(crate) fn run(
     };
     args.options.partitions.run = partition;
     let chosen = args.color.map(Term::new);
+    let rules = args.options.rules.rules()?;
     if entry.name == top::QUERY {
         wires::check(&args.options, "weir top")?;
     }
@@ -51,9 +52,10 @@ pub(crate) fn run(
     {
         return run::show(screen, &args.options, &args.filter.join(" "), term);
     }
+    let programs = Programs::new(vec![Source::from_library(entry)])?.with_rules(rules);
     let site = Site::read(args.options.site.site.as_deref(), chosen.as_ref().unwrap_or(term))?;
     let job = Job {
-        programs: Programs::new(vec![Source::from_library(entry)])?.with_site(site),
+        programs: programs.with_site(site),
         filter: args.filter.join(" "),
         options: args.options,
         shows: Shows::Rows,

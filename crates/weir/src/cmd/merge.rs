@@ -43,6 +43,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let functions = Functions::default();
     let programs = Programs::given(&args.expressions, &args.queries)?;
     let programs = programs.with_site(Site::read(args.site.site.as_deref(), term)?);
+    let programs = programs.with_rules(args.rules.rules()?);
     let named = args.rows.out_dir.is_some();
     let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };

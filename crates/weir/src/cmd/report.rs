@@ -38,6 +38,7 @@ pub(crate) fn run(mut args: ReportArgs, term: &Term) -> anyhow::Result<Status> {
     };
     let rules = detectors.sources().iter().map(title).collect();
     let detectors = detectors.with_site(Site::read(args.site.site.as_deref(), term)?);
+    let detectors = detectors.with_rules(args.rules.rules()?);
     let words = [rest, &args.filter].concat().join(" ");
     let output = std::mem::take(&mut args.output);
     let sizes = read.iter().map(|name| match name.as_str() {
@@ -65,6 +66,7 @@ fn options(args: ReportArgs, read: Vec<String>) -> Result<RunOptions, clap::Erro
         memory: args.memory,
         lateness: args.lateness,
         headers: args.headers,
+        rules: args.rules,
         fragments: args.fragments,
         quiet: args.quiet,
         no_progress: args.no_progress,

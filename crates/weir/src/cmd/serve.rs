@@ -39,6 +39,7 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
     }
     let programs = Programs::new(sources)?;
     let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
+    let programs = programs.with_rules(options.rules.rules()?);
     let default = || Address::parse(ADDRESS).map_err(anyhow::Error::msg);
     let address = options.http.http.map_or_else(default, Ok)?;
     options.http.http = Some(address);

@@ -20,6 +20,7 @@ pub(crate) fn run(args: WatchArgs, term: &Term) -> anyhow::Result<Status> {
         false => programs.without(&left_out(&without)?)?,
     };
     let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
+    let programs = programs.with_rules(options.rules.rules()?);
     let filter = [rest, &filter].concat().join(" ");
     run::job(Job { programs, filter, options, shows: Shows::Rows }, term)
 }

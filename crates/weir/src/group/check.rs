@@ -88,6 +88,7 @@ fn refused(options: &RunOptions) -> Option<&'static str> {
         (options.append, "--append"),
         (options.fragments, "--fragments"),
         (options.headers != Headers::Outer, "--headers"),
+        (!options.rules.tunnel_port.is_empty(), "--tunnel-port"),
         (options.plot.is_some(), "--plot"),
         (options.stats.is_some(), "--stats"),
         (options.fail_on_loss, "--fail-on-loss"),

@@ -106,7 +106,7 @@ fn packets_are_decoded() {
     let bounds = Bounds::of(PacketsForm::Json, Some(200));
     let found = Search::new(&[], (None, None)).run(&mut *capture(), bounds, &Arc::default());
     assert!(found.more && found.error.is_none() && !found.cut_short);
-    let all = decode::packets(&found.frames, &InterfaceNames::default(), Headers::Outer);
+    let all = decode::packets(&found.frames, &InterfaceNames::default(), Headers::OUTER);
     assert_eq!(all.len(), 200);
     let dns = all.iter().find(|one| one["fields"]["dns.qname"].is_string()).expect("a name");
     assert_eq!(dns["fields"]["ip.proto"], 17);

@@ -153,6 +153,7 @@ pub fn program(text: &str, functions: &Functions) -> Program {
         program: "test",
         signatures: functions.signatures(),
         files: Some(&Checkout),
+        ..weir_lang::Options::default()
     };
     match compile(&query, &options) {
         Ok(compiled) => compiled.program,

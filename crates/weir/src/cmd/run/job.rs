@@ -68,6 +68,7 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
         _ => Programs::given(&expressions, queries)?,
     };
     let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
+    let programs = programs.with_rules(options.rules.rules()?);
     let filter = [rest, &filter].concat().join(" ");
     job(Job { programs, filter, options, shows: Shows::Rows }, term)
 }
@@ -103,7 +104,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     }
     // The sandbox forbids to read files later.
     let site = match options.takes_programs() {
-        true => programs.site().for_later_programs()?,
+        true => SiteParams { rules: programs.rules(), ..programs.site().for_later_programs()? },
         false => SiteParams::default(),
     };
     let serves = serving(&shows, &program, &options);

@@ -57,7 +57,7 @@ impl Run<'_> {
             Some(filter) => Box::new(Filtered::new(source, "the partition", filter)),
             None => Box::new(source),
         };
-        let mut source = Reading::new(source).headers(self.options.headers.into());
+        let mut source = Reading::new(source).headers(self.options.headers());
         let outcome = match publishes {
             true => self.publish_partition(of, &up, &mut source, &options)?,
             false => {

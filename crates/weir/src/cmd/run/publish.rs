@@ -166,10 +166,7 @@ impl Run<'_> {
             weir: env!("CARGO_PKG_VERSION").to_owned(),
             fingerprint: ProbeHead::fingerprint_text(producer.fingerprint()),
             rules: PacketRules {
-                headers: match self.options.headers {
-                    Headers::Outer => "outer".to_owned(),
-                    Headers::Inner => "inner".to_owned(),
-                },
+                headers: headers_text(self.options),
                 fragments: self.options.fragments,
                 lateness_ns: options.lateness_ns,
             },
@@ -199,5 +196,18 @@ impl Run<'_> {
         let mut writer = ProbeWriter::new(BufWriter::new(file), &head).map_err(failed)?;
         let outcome = producer.run(source, &mut |message| writer.message(message).map_err(failed));
         Ok(Published { outcome, carrier })
+    }
+}
+
+/// How headers are read where packets are in tunnels, as probes compare it.
+fn headers_text(options: &RunOptions) -> String {
+    match options.headers {
+        Headers::Outer => "outer".to_owned(),
+        Headers::Inner => {
+            let mut named: Vec<_> = options.rules.tunnel_port.clone();
+            named.sort_unstable();
+            let ports = named.into_iter().map(|(name, port)| format!(" {name}={port}"));
+            format!("inner{}", ports.collect::<String>())
+        }
     }
 }

@@ -130,7 +130,7 @@ impl Run<'_> {
             self.term.say("interrupted");
             return Ok(Status::Ok);
         };
-        let mut source = Reading::new(source).headers(self.options.headers.into());
+        let mut source = Reading::new(source).headers(self.options.headers());
         if self.options.fragments {
             source = source.fragments();
         }

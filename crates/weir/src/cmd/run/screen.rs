@@ -212,7 +212,7 @@ impl Run<'_> {
         source: Box<dyn Source>,
         ring: Option<LookbackOptions>,
     ) -> anyhow::Result<PassSource> {
-        let mut source = Reading::new(source).headers(self.options.headers.into());
+        let mut source = Reading::new(source).headers(self.options.headers());
         if self.options.fragments {
             source = source.fragments();
         }

@@ -120,7 +120,7 @@ impl Run<'_> {
             captures: self.options.read.clone(),
             options: self.capture_options(),
             count: self.options.count,
-            headers: self.options.headers.into(),
+            headers: self.options.headers(),
             fragments: self.options.fragments,
         })
     }

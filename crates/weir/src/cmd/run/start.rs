@@ -84,7 +84,7 @@ impl Run<'_> {
 
     /// The source, read as options say.
     fn reading<S: Source>(&self, source: S) -> Reading<S> {
-        let source = Reading::new(source).headers(self.options.headers.into());
+        let source = Reading::new(source).headers(self.options.headers());
         if self.options.fragments { source.fragments() } else { source }
     }
 
