@@ -196,6 +196,9 @@ pub struct Counts {
     pub undefined: u64,
     /// Windows that lack the rows of `fill`.
     pub unfilled: u64,
+    /// Packets that `deduplicate` left out, being copies of others.
+    #[serde(default)]
+    pub copies: u64,
     /// TLS hellos that did not complete.
     #[serde(default)]
     pub unfinished: u64,

@@ -53,6 +53,8 @@ pub struct Ledger {
     pub undefined: u64,
     /// Windows that `fill` left out, or could not complete, since windows or rows were too many.
     pub unfilled: u64,
+    /// Packets that `deduplicate` left out, being copies of others.
+    pub copies: u64,
     /// ClientHellos that `hello` found the start of and that did not complete.
     pub unfinished: u64,
     /// What fields that the program reads did not show, since they read a packet at a time: by
@@ -273,6 +275,7 @@ impl Ledger {
         self.evicted += other.evicted;
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
+        self.copies += other.copies;
         self.unfinished += other.unfinished;
         self.unread.merge(other.unread);
         self.suppressed += other.suppressed;

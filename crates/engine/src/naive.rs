@@ -180,8 +180,7 @@ fn run_until(
     let mut decoder = Decoder::new(program);
     let mut steps = ModelSteps::new(program, functions);
     steps.context.suppressions = suppressions.to_vec();
-    let mut batch = FrameBatch::new();
-    let mut processed = 0;
+    let (mut batch, mut processed) = (FrameBatch::new(), 0);
     let error = loop {
         if is_done(&steps) {
             break None;
@@ -226,6 +225,7 @@ fn run_until(
         evicted: steps.context.evicted,
         undefined: steps.context.eval.undefined,
         unfilled: steps.context.unfilled,
+        copies: steps.context.copies,
         unfinished: steps.context.unfinished,
         unread: decoder.unread.so_far(),
         suppressed: steps.context.suppressed,

@@ -19,6 +19,7 @@ use crate::key::{KeyPart, Layout};
 use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
 use crate::ops::alert;
 use crate::ops::analyze_tcp::Tracked;
+use crate::ops::deduplicate;
 use crate::pages::row_words;
 use crate::table::HashKey;
 use weir_plan::limits::{
@@ -149,6 +150,11 @@ fn need(
             let row = bytes(key_words(&d.keys) + ROW_HEAD + 1);
             ("keys", d.max_keys, DISTINCT_KEYS_MAX, row * copies)
         }
+        Stage::Deduplicate(d) => {
+            let row =
+                bytes(key_words(&deduplicate::digest_columns(0)) + ROW_HEAD + deduplicate::STATES);
+            ("packets", d.max_packets, DISTINCT_KEYS_MAX, row * copies)
+        }
         Stage::Hello(h) => {
             let row = bytes(key_words(&h.keys) + ROW_HEAD + HELLO_WORDS) + HELLO_PIECES_EACH as u64;
             ("flows", h.max_flows, HELLO_FLOWS_MAX, row * copies)
@@ -183,6 +189,7 @@ fn set(stage: &mut Stage, bound: u64) {
         Stage::Scan(s) => s.max_keys = bound,
         Stage::AnalyzeTcp(a) => a.max_keys = bound,
         Stage::Distinct(d) => d.max_keys = bound,
+        Stage::Deduplicate(d) => d.max_packets = bound,
         Stage::Hello(h) => h.max_flows = bound,
         Stage::Top { per: Some(per), .. } => per.max_keys = bound,
         Stage::Join(j) => j.max_rows = bound,

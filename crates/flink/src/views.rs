@@ -202,6 +202,7 @@ fn stage_name(stage: &Stage) -> &'static str {
         Stage::Join(_) => "join",
         Stage::Union(_) => "union",
         Stage::Distinct(_) => "distinct",
+        Stage::Deduplicate(_) => "deduplicate",
         Stage::Sample(_) => "sample",
         Stage::Each(_) => "each",
         Stage::Ends(_) => "branch",

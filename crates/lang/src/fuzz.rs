@@ -58,7 +58,7 @@ mod tests {
          | scan open = false by flow idle 1h => open or (stage == 4 and tcp.dport == 22)",
         "let web = tcp.dport in {80, 443, 8000..8099}\nlet seen = packets | where web\n\
          seen | top 10 by len desc, ts asc\nseen\n| project flow, bits = len * 8 | print",
-        "packets | distinct flow, len idle 1h max 5 | sample 1 in 10 by hosts\n\
+        "packets | deduplicate within 50ms max 9 | distinct flow, len idle 1h max 5 | sample 1 in 10 by hosts\n\
          | hello idle 2s max 9 | each dns.answer\n\
          | each part = split(answer.name, \".\") | sample 0.5% | top 3 by len asc per ip.src max 9",
         "packets | where ip\n| summarize n = count(), why = end_reason() by flow session 15s active 60s\n\

@@ -77,6 +77,7 @@ pub(crate) enum Stage {
     Join(Join),
     Union(Vec<Name>),
     Distinct(Distinct),
+    Deduplicate(Deduplicate),
     Sample(Sample),
     Each(Item),
     Capture(Capture),
@@ -292,6 +293,12 @@ pub(crate) struct Top {
 pub(crate) struct Distinct {
     pub(crate) keys: Vec<Expr>,
     pub(crate) idle: Option<Expr>,
+    pub(crate) max: Option<Expr>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Deduplicate {
+    pub(crate) within: Expr,
     pub(crate) max: Option<Expr>,
 }
 

@@ -65,6 +65,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::Unclosed, "packets | where dport in {22, 80"),
     (Code::Unexpected, "packets | distinct by ip.src"),
     (Code::Unexpected, "packets | distinct | limit 5"),
+    (Code::Unexpected, "packets | deduplicate | limit 5"),
     (Code::Unexpected, "packets | sample 100"),
     (Code::Unexpected, "packets | top 3 by len max 5"),
     (Code::Unexpected, "packets | each | limit 5"),

@@ -113,6 +113,10 @@ fn stage(s: &Stage) -> String {
             let from: Vec<_> = u.columns.iter().map(|c| (&c.name, &c.from)).collect();
             format!("union {:?} {from:?}{}", u.others, if u.timed { "" } else { " untimed" })
         }
+        Stage::Deduplicate(d) => {
+            let keys = d.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
+            format!("deduplicate {keys} within {} max {}", d.within_ns, d.max_packets)
+        }
         Stage::Distinct(d) => {
             let keys = d.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
             let windowed = if d.windowed { " windowed" } else { "" };

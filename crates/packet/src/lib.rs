@@ -14,6 +14,7 @@ pub mod arp;
 pub mod bits;
 mod checksum;
 pub mod column;
+pub mod copies;
 #[cfg(any(test, feature = "craft"))]
 pub mod craft;
 pub mod dhcp;

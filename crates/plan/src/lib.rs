@@ -51,7 +51,7 @@ pub use hello::{HELLO_COLUMNS, Hello};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
 pub use metric::{Metric, MetricKind};
 pub use program::{Input, Pipeline, Program, SourceKind};
-pub use rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
+pub use rows::{Deduplicate, Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 pub use stage::{
     Column, EndReason, Order, Scan, Schema, Session, SortKey, Stage, Summarize, Window,
 };

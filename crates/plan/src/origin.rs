@@ -174,6 +174,9 @@ impl Trace {
             Stage::Top { .. } => self.passed_over.extend((!self.grouped).then_some("top")),
             Stage::Limit(_) => self.passed_over.extend((!self.grouped).then_some("limit")),
             Stage::Distinct(_) => self.passed_over.extend((!self.grouped).then_some("distinct")),
+            Stage::Deduplicate(_) => {
+                self.passed_over.extend((!self.grouped).then_some("deduplicate"));
+            }
             Stage::Sample(_) => self.passed_over.extend((!self.grouped).then_some("sample")),
             stage if !self.grouped => self.follow_packets(stage, output.columns.len()),
             // What a stage adds to groups says nothing of packets that their keys do not say.

@@ -61,6 +61,7 @@ fn check_stage(stage: &Stage, fields: &Fields, key: &FieldSet) -> Result<(), Str
         Stage::Scan(scan) => keyed("scan", &mut scan.keys.iter()),
         Stage::AnalyzeTcp(analyze) => keyed("analyze tcp", &mut analyze.keys.iter()),
         Stage::Hello(hello) => keyed("hello", &mut hello.keys.iter()),
+        Stage::Deduplicate(copies) => keyed("deduplicate", &mut copies.keys.iter()),
         Stage::Distinct(distinct) => keyed("distinct", &mut distinct.keys.iter()),
         Stage::Top { per: Some(per), .. } => keyed("top", &mut per.keys.iter()),
         Stage::Alert(alert) => {
@@ -100,6 +101,7 @@ fn fields_after(stage: &Stage, before: &Fields) -> Fields {
     match stage {
         Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) | Stage::Distinct(_) => {}
         Stage::Sample(_) | Stage::Metric(_) | Stage::Ends(_) | Stage::Capture(_) => {}
+        Stage::Deduplicate(_) => {}
         Stage::Extend { columns } => {
             columns.iter().for_each(|(_, at, e)| set(*at, field_of(e, before)));
         }

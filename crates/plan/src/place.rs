@@ -132,6 +132,10 @@ pub(crate) fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
                 bounded |= d.max_keys != DISTINCT_KEYS_MAX;
                 (fields_of(&d.keys), true)
             }
+            Stage::Deduplicate(d) => {
+                bounded |= d.max_packets != DISTINCT_KEYS_MAX;
+                (fields_of(&d.keys), true)
+            }
             Stage::Hello(h) => {
                 bounded |= h.max_flows != HELLO_FLOWS_MAX;
                 (fields_of(&h.keys), true)
@@ -174,7 +178,7 @@ pub fn is_local(stage: &Stage) -> bool {
         Stage::Project { .. } | Stage::Reshape { .. } => true,
         Stage::Scan(_) | Stage::AnalyzeTcp(_) | Stage::Distinct(_) => true,
         Stage::Each(_) | Stage::Capture(_) | Stage::Metric(_) => true,
-        Stage::Hello(_) => true,
+        Stage::Hello(_) | Stage::Deduplicate(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,
         Stage::Join(_) | Stage::Union(_) | Stage::Alert(_) => false,
@@ -340,8 +344,14 @@ mod tests {
                 idle_ns: 1,
                 max_keys: near(DISTINCT_KEYS_MAX),
             };
+            let copies = crate::rows::Deduplicate {
+                keys: keys(),
+                within_ns: 1,
+                max_packets: near(DISTINCT_KEYS_MAX),
+            };
             let stages = [
                 Stage::Scan(scan.clone()),
+                Stage::Deduplicate(copies),
                 Stage::Distinct(distinct),
                 Stage::Summarize(session.clone()),
             ];

@@ -5,6 +5,7 @@ use crate::expr::Expr;
 use crate::stage::Schema;
 use crate::types::Type;
 use crate::value::Value;
+use weir_packet::fields::by_name;
 use weir_packet::repeated::{PartType, Repeated};
 
 /// The keys of which a `top` keeps the best rows each. Rows come by key, an absent key part first,
@@ -29,6 +30,34 @@ pub struct Distinct {
     pub idle_ns: i64,
     /// Keys held at once; beyond it a key is evicted and counted.
     pub max_keys: u64,
+}
+
+/// Keeps of packets that are copies of each other ([`weir_packet::copies`]) the first, and the
+/// first that comes more than `within_ns` before or after the one that was kept last, by their
+/// times. A packet is forgotten when no copy came for longer than that, as [`crate::Scan`] counts
+/// idle time. One without a time is compared with none.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Deduplicate {
+    /// Fields that copies share, by which packets are spread over workers.
+    pub keys: Vec<Expr>,
+    /// How far apart copies may come.
+    pub within_ns: i64,
+    /// Packets remembered at once; beyond it the one of which no copy came for longest is evicted,
+    /// and counted.
+    pub max_packets: u64,
+}
+
+impl Deduplicate {
+    /// The addresses of the packet: the fields that copies share whatever became of fragments, and
+    /// that most stages after it have in their keys.
+    pub fn fields() -> Vec<Expr> {
+        ["ip.src", "ip.dst"].map(|name| Expr::field(by_name(name).expect("a field"))).to_vec()
+    }
+
+    /// Time without a copy after which a packet is forgotten.
+    pub fn idle_ns(&self) -> i64 {
+        self.within_ns.saturating_add(1)
+    }
 }
 
 /// Keeps `take` of `of` rows.

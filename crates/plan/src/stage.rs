@@ -9,7 +9,7 @@ use crate::expr::Expr;
 use crate::hello::Hello;
 use crate::join::{Join, Union};
 use crate::metric::Metric;
-use crate::rows::{Distinct, Each, Per, Reshaping, Sample, SampleBy};
+use crate::rows::{Deduplicate, Distinct, Each, Per, Reshaping, Sample, SampleBy};
 use crate::types::Type;
 use crate::window::Fill;
 
@@ -74,6 +74,8 @@ pub enum Stage {
     Union(Union),
     /// Keeps the first row of each key.
     Distinct(Distinct),
+    /// Keeps one of packets that are copies of each other. Rows are packets that are still at hand.
+    Deduplicate(Deduplicate),
     /// Keeps a share of the rows.
     Sample(Sample),
     /// Makes several rows of one. Packet fields stay, and so do event time and number.
@@ -101,7 +103,7 @@ impl Stage {
             Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
             Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) | Stage::AnalyzeTcp(_) => true,
             Stage::Alert(_) => true,
-            Stage::Hello(_) => true,
+            Stage::Hello(_) | Stage::Deduplicate(_) => true,
         }
     }
 
@@ -112,6 +114,7 @@ impl Stage {
         match self {
             Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) => {}
             Stage::Distinct(_) | Stage::Sample(_) | Stage::Ends(_) | Stage::Metric(_) => {}
+            Stage::Deduplicate(_) => {}
             Stage::Each(each) => each.put(&mut out),
             Stage::AnalyzeTcp(analyze) => analyze.put(&mut out),
             Stage::Capture(_) => _ = out.put(CAPTURE, Type::Str),

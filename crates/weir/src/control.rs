@@ -61,6 +61,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         evicted: ledger.evicted,
         undefined: ledger.undefined,
         unfilled: ledger.unfilled,
+        copies: ledger.copies,
         unfinished: ledger.unfinished,
         unread: ledger.unread.each().map(unread).collect(),
         suppressed: ledger.suppressed,

@@ -59,6 +59,7 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
         LedgerLine::new("evicted", ledger.evicted, EVICTED),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED.after(ledger.unfilled)),
+        LedgerLine::new("copies", ledger.copies, COPIES.after(ledger.copies)),
         LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
         LedgerLine::new("suppressed", ledger.suppressed, SUPPRESSED.after(ledger.suppressed)),
         LedgerLine::new("unread", ledger.unread.total(), unread_text(ledger)),
@@ -128,6 +129,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         untimed: _,
         behind: _,
         undefined: _,
+        copies: _,
         unfinished: _,
         unread: _,
         suppressed: _,
@@ -344,6 +346,8 @@ const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes
 const UNTIMED: &str = " without a time (simple packet blocks), and so in no window or session";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
+const COPIES: LossText =
+    LossText { noun: " packet", text: " that `deduplicate` left out: another one is the same" };
 const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing, or cut short";
 
 const SUPPRESSED: LossText = LossText { noun: " alert", text: ", by the list of suppressions" };

@@ -262,6 +262,7 @@ fn rows(out: &mut Exposition, ledger: &Ledger) {
             ("weir_rows_evicted", "Groups and rows left out for want of room.", evicted),
             ("weir_values_undefined", "Values left absent: out of range.", undefined),
             ("weir_windows_unfilled", "Windows that lack rows of fill.", unfilled),
+            ("weir_packets_copies", "Packets that deduplicate left out.", ledger.copies),
             ("weir_hellos_unfinished", "TLS hellos that did not complete.", ledger.unfinished),
             ("weir_alerts_suppressed", "Alerts that a list left out.", ledger.suppressed),
         ],

@@ -218,6 +218,7 @@ impl<'a> ChainBuilder<'a> {
                 return Some(self.top(*n, *windowed, by, per.as_ref(), after.clone(), carry));
             }
             Stage::Distinct(d) => self.distinct(d),
+            Stage::Deduplicate(d) => self.deduplicate(d),
             Stage::Sample(sample) => self.sample(sample),
             Stage::Hello(h) => self.hello(h, after.columns.len()),
             Stage::Each(each) => return Some(self.each(each, after, carry)),

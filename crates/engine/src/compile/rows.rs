@@ -3,6 +3,7 @@
 use super::chain::{ChainBuilder, Ending};
 use crate::expr::Src;
 use crate::ops::alert::{AlertInput, Alerts};
+use crate::ops::deduplicate::{self, Digest, DropCopies, MADE, STATES};
 use crate::ops::distinct;
 use crate::ops::each::{Each, What};
 use crate::ops::filter::Filter;
@@ -57,6 +58,20 @@ impl ChainBuilder<'_> {
         self.scan(&scan, state + 1, None);
         let condition = self.compiler.condition(&first, &self.scope);
         self.ops.push(Box::new(Filter::new(condition)));
+        self.scope.columns = columns;
+    }
+
+    pub(super) fn deduplicate(&mut self, plan: &weir_plan::Deduplicate) {
+        let columns = self.scope.columns.clone();
+        // After the columns, for the scan to see: what the digest makes, and its states.
+        let (made, state) = (columns.len(), columns.len() + MADE);
+        let slots = std::array::from_fn(|at| {
+            self.compiler.slot(if at < 2 { &Type::Int } else { &Type::Time })
+        });
+        self.ops.push(Box::new(Digest::new(slots, plan.within_ns)));
+        self.scope.columns.extend(slots.map(Src::Slot));
+        self.scan(&deduplicate::scan(plan, made, state), state + STATES, None);
+        self.ops.push(Box::new(DropCopies::new(self.scope.columns[state])));
         self.scope.columns = columns;
     }
 

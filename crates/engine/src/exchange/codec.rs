@@ -27,6 +27,7 @@ fn each(ledger: &mut Ledger, mut f: impl FnMut(&'static str, &mut u64)) {
     f("untimed", &mut ledger.untimed);
     f("evicted", &mut ledger.evicted);
     f("undefined", &mut ledger.undefined);
+    f("copies", &mut ledger.copies);
     f("unfinished", &mut ledger.unfinished);
     for ((protocol, reason), name) in unread_cells().zip(&*UNREAD_NAMES) {
         f(name, ledger.unread.of_mut(protocol, reason));

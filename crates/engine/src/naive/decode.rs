@@ -15,7 +15,7 @@ use weir_packet::repeated::{Info, PartType, PartValue, REPEATED, Repeated};
 use weir_packet::source::FrameBatch;
 use weir_packet::tcp::{ACK, SYN};
 use weir_packet::unread::UnreadCounts;
-use weir_packet::walk::{self, Layers};
+use weir_packet::walk::{self, Layer, Layers};
 use weir_plan::physical::{fields_read, parts_read};
 use weir_plan::{Program, Value};
 
@@ -80,7 +80,10 @@ impl Decoder {
                 }
                 Transport::Udp(udp) => TransportBytes::Udp(udp.payload().to_vec()),
             });
-        let packet = PacketValues::new(fields.collect(), parts, segment, batch, i);
+        let is_ip = self.layers.has(Layer::Ipv4).or(self.layers.has(Layer::Ipv6)).has(0);
+        let transport = self.layers.proto_known.has(0).then(|| self.layers.l4[0].into());
+        let ip = is_ip.then(|| (self.layers.l3[0].into(), transport));
+        let packet = PacketValues::new(fields.collect(), parts, segment, ip, batch, i);
         let ts = Some(batch.ts()[i]).filter(|&ts| ts != weir_packet::time::NO_TIME);
         Row { ts, packet: Some(packet), cells: Vec::new() }
     }

@@ -38,6 +38,8 @@ pub(super) struct PacketValues {
     pub(super) len: u32,
     pub(super) capture_point: CapturePoint,
     pub(super) bytes: Vec<u8>,
+    /// Where the IP packet starts, and what follows its headers, where they were read.
+    pub(super) ip: Option<(usize, Option<usize>)>,
     /// The transport, where it is TCP or UDP.
     pub(super) segment: Option<TransportBytes>,
 }
@@ -48,12 +50,13 @@ impl PacketValues {
         fields: BTreeMap<FieldId, Value>,
         parts: Vec<Value>,
         segment: Option<TransportBytes>,
+        ip: Option<(usize, Option<usize>)>,
         batch: &FrameBatch,
         i: usize,
     ) -> Rc<PacketValues> {
         let (ts, len, bytes) = (batch.ts()[i], batch.lens()[i], batch.frame(i).to_vec());
         let (link, capture_point) = (batch.link, batch.capture_point(i));
-        Rc::new(PacketValues { fields, parts, link, ts, len, capture_point, bytes, segment })
+        Rc::new(PacketValues { fields, parts, link, ts, len, capture_point, bytes, ip, segment })
     }
 }
 

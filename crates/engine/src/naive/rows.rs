@@ -1,12 +1,12 @@
 //! Stages that choose rows and take them apart, one row at a time.
 
 use super::context::StageContext;
-use super::row::{Mark, Row, set_cell};
+use super::row::{Mark, PacketValues, Row, set_cell};
 use super::scan::Memory;
 use std::collections::BTreeMap;
 use weir_packet::limits::EACH_MAX;
 use weir_plan::rows::hash_key;
-use weir_plan::{Distinct, Each, Parts, Sample, SampleBy, Value};
+use weir_plan::{Deduplicate, Distinct, Each, Parts, Sample, SampleBy, Value};
 
 impl StageContext<'_> {
     /// Whether a row is the first of its key. Of windowed rows the time is part of the key.
@@ -43,6 +43,43 @@ impl StageContext<'_> {
         }
         keys.insert(key, Memory { states: Vec::new(), last, turn: self.turn });
         first
+    }
+
+    /// Whether a packet is a copy of one that was kept; else it is kept.
+    pub(super) fn is_copy(
+        &mut self,
+        d: &Deduplicate,
+        packets: &mut BTreeMap<Vec<Value>, Memory>,
+        watermark: Mark,
+        row: &Row,
+    ) -> bool {
+        self.turn += 1;
+        let packet = row.packet.as_ref().expect("the row is a packet");
+        // Packets without a time are compared with none.
+        let compared = |_| Value::Bytes(without_what_changes(packet).into());
+        let key = vec![row.ts.map_or(Value::Absent, compared)];
+        let now = match (row.ts, watermark) {
+            (ts, Mark::At(watermark)) => Some(ts.map_or(watermark, |ts| ts.max(watermark))),
+            (ts, Mark::End) => ts,
+        };
+        let known = packets.get(&key).filter(|m| match (now, m.last) {
+            (Some(now), Some(last)) => now.saturating_sub(last) < d.idle_ns(),
+            _ => true,
+        });
+        let kept = known.and_then(|m| m.states.first().cloned());
+        let last = known.map_or(now, |m| m.last.max(now));
+        let is_copy = match (&kept, row.ts) {
+            (Some(Value::Time(kept)), Some(ts)) => kept.abs_diff(ts) <= d.within_ns as u64,
+            _ => false,
+        };
+        if !packets.contains_key(&key) && packets.len() as u64 >= d.max_packets {
+            self.give_up(packets, now, d.idle_ns());
+        }
+        let ts = row.ts.map_or(Value::Absent, Value::Time);
+        let states = vec![kept.filter(|_| is_copy).unwrap_or(ts)];
+        packets.insert(key, Memory { states, last, turn: self.turn });
+        self.copies += u64::from(is_copy);
+        is_copy
     }
 
     /// Whether a `sample` keeps a row.
@@ -103,4 +140,30 @@ impl StageContext<'_> {
         };
         parts.into_iter().take(EACH_MAX).map(with).collect()
     }
+}
+
+/// What copies of a packet have in common: the IP packet, but for what routers change of it; of one
+/// that was cut, its headers. All of a frame that is no IP packet.
+fn without_what_changes(packet: &PacketValues) -> Vec<u8> {
+    let (bytes, wire) = (&packet.bytes, packet.bytes.len().max(packet.len as usize));
+    let is_there = |(at, _): &(usize, Option<usize>)| {
+        let header = if bytes[*at] >> 4 == 4 { 20 } else { 40 };
+        at + header <= bytes.len()
+    };
+    let Some((at, transport)) = packet.ip.filter(is_there) else {
+        return [&wire.to_be_bytes()[..], bytes].concat();
+    };
+    let mut ip = bytes[at..].to_vec();
+    let (is_four, room) = (ip[0] >> 4 == 4, wire - at);
+    let word = |i: usize| usize::from(ip[i]) << 8 | usize::from(ip[i + 1]);
+    let (header, said) = if is_four { (20, word(2)) } else { (40, word(4) + 40) };
+    let is_open = said < header || !is_four && said == 40;
+    let len = if is_open || said > room { room } else { said };
+    let is_cut = len > ip.len();
+    ip.truncate(if is_cut { transport.unwrap_or(at + header) - at + 20 } else { len });
+    match is_four {
+        true => [8, 10, 11].into_iter().for_each(|i| ip[i] = 0),
+        false => ip[7] = 0,
+    }
+    [&[1, is_cut.into()], &len.to_be_bytes()[..], &ip].concat()
 }

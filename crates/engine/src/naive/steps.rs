@@ -23,7 +23,7 @@ pub(super) enum StageState {
     Groups(Box<PaneGroups>, Mark),
     /// `summarize` of sessions.
     Sessions(KeySessions),
-    /// `scan` and `distinct`, by key; and the watermark.
+    /// `scan`, `distinct` and `deduplicate`, by key; and the watermark.
     Keys(BTreeMap<Vec<Value>, Memory>, Mark),
     /// `analyze tcp`, by connection; and the watermark.
     Conversations(BTreeMap<Vec<Value>, Memory<Conversation>>, Mark),
@@ -49,7 +49,7 @@ impl StageState {
             Stage::Summarize(s) => {
                 StageState::Groups(Box::new(PaneGroups::new(s)), Mark::At(i64::MIN))
             }
-            Stage::Scan(_) | Stage::Distinct(_) => {
+            Stage::Scan(_) | Stage::Distinct(_) | Stage::Deduplicate(_) => {
                 StageState::Keys(BTreeMap::new(), Mark::At(i64::MIN))
             }
             Stage::AnalyzeTcp(_) => StageState::Conversations(BTreeMap::new(), Mark::At(i64::MIN)),
@@ -220,6 +220,10 @@ impl<'a> ModelSteps<'a> {
         match (stage, state) {
             (Stage::Distinct(d), StageState::Keys(keys, watermark)) => {
                 rows.retain(|row| self.context.is_first(d, keys, *watermark, row));
+                *watermark = mark;
+            }
+            (Stage::Deduplicate(d), StageState::Keys(packets, watermark)) => {
+                rows.retain(|row| !self.context.is_copy(d, packets, *watermark, row));
                 *watermark = mark;
             }
             (Stage::AnalyzeTcp(a), StageState::Conversations(keys, watermark)) => {

@@ -7,6 +7,7 @@
 
 pub(crate) mod alert;
 pub(crate) mod analyze_tcp;
+pub(crate) mod deduplicate;
 pub(crate) mod distinct;
 pub(crate) mod each;
 pub(crate) mod emit;

@@ -11,6 +11,8 @@ use weir_engine::exchange::conform::{Exchanged, ProbeLife, Spreading, exchange_l
 use weir_engine::exchange::{ProducerId, needs};
 use weir_engine::naive::{self, TimeRules};
 use weir_engine::run::Options;
+use weir_packet::fields::FieldId;
+use weir_plan::keys::FieldSet;
 use weir_plan::physical::{Needs, Physical};
 use weir_plan::place::place;
 use weir_plan::{Program, Stage, Value, Window, print};
@@ -130,6 +132,11 @@ fn both(
     is_dropped: &dyn Fn(usize, usize) -> bool,
 ) -> Option<(Answer, Exchanged, u64)> {
     let plan = Physical::new(program, &[]);
+    // Packets are spread before they get their times here.
+    let is_of_times = |key: &FieldSet| key.contains(&FieldId::named("ts"));
+    if matches!(needs(&plan), Ok(Needs::Key(key)) if is_of_times(&key)) {
+        return None;
+    }
     let all = spread(&plan, traffic, spreading).ok()?;
     let source = traffic.source(cuts);
     let options = Options { lateness_ns, jump_ns: JUMP, ..Options::default() };

@@ -114,6 +114,7 @@ fn bound(program: &mut Program, max: u64) {
             Stage::Summarize(s) => &mut s.max_groups,
             Stage::Scan(s) => &mut s.max_keys,
             Stage::Distinct(d) => &mut d.max_keys,
+            Stage::Deduplicate(d) => &mut d.max_packets,
             Stage::AnalyzeTcp(a) => &mut a.max_keys,
             Stage::Hello(h) => &mut h.max_flows,
             Stage::Top { per: Some(per), .. } => &mut per.max_keys,

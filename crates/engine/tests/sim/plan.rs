@@ -272,7 +272,8 @@ impl Rows {
 }
 
 fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
-    match c.below(20) {
+    match c.below(21) {
+        20 if rows.fields && rows.at_hand => choose::deduplicate(c),
         19 if !rows.fields => metric(c, rows),
         18 if rows.fields => choose::analyze(c, rows),
         18 if !rows.fields && rows.timed => alert(c, rows),

@@ -8,8 +8,8 @@ use weir_packet::repeated::REPEATED;
 use weir_plan::analyze::{TCP_COLUMNS, TCP_PREFIX, TcpColumn};
 use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX};
 use weir_plan::{
-    AnalyzeTcp, Distinct, Each, Expr, Order, Parts, Per, Sample, SampleBy, SortKey, Stage, Type,
-    Value,
+    AnalyzeTcp, Deduplicate, Distinct, Each, Expr, Order, Parts, Per, Sample, SampleBy, SortKey,
+    Stage, Type, Value,
 };
 
 /// Key parts, one at least.
@@ -48,6 +48,14 @@ pub(crate) fn distinct(c: &mut Choices, rows: &Rows) -> Stage {
         windowed: rows.windowed,
         idle_ns,
         max_keys: DISTINCT_KEYS_MAX,
+    })
+}
+
+pub(crate) fn deduplicate(c: &mut Choices) -> Stage {
+    Stage::Deduplicate(Deduplicate {
+        keys: Deduplicate::fields(),
+        within_ns: *c.pick(&[1, SPANS_NS[0], SPANS_NS[1], i64::MAX - 1, i64::MAX]),
+        max_packets: *c.pick(&[DISTINCT_KEYS_MAX, DISTINCT_KEYS_MAX, 5]),
     })
 }
 

@@ -337,8 +337,22 @@ pub(crate) fn traffic() -> impl Strategy<Value = Traffic> {
             1 => proptest::sample::select(vec![50 * MS, 50 * MS + 1, 1000 * MS, 1000 * MS + 1]),
         ]
     };
-    (vec(packet(), 0..3 * BATCH), [lag(), lag(), lag(), lag()])
-        .prop_map(|(packets, lag)| Traffic { packets, lag })
+    // As a tap delivers it after a router, in another VLAN.
+    let copy = || prop_oneof![0..2 * MS, 99 * MS..101 * MS, Just(500 * MS), Just(500 * MS + 1)];
+    let copy = || proptest::option::weighted(0.1, (copy(), 0..u8::MAX, 0..3_u16));
+    let both = |(packet, copy): (Packet, Option<(i64, u8, u16)>)| {
+        let copy = copy.map(|(later, ttl, vlan)| {
+            let numbers = Numbers { ttl, ..packet.numbers };
+            Packet { when: When::After(later), vlans: vec![vlan], numbers, ..packet.clone() }
+        });
+        [Some(packet), copy].into_iter().flatten()
+    };
+    (vec((packet(), copy()), 0..3 * BATCH), [lag(), lag(), lag(), lag()]).prop_map(
+        move |(packets, lag)| Traffic {
+            packets: packets.into_iter().flat_map(both).collect(),
+            lag,
+        },
+    )
 }
 
 /// Sizes of batches, to be taken again and again.

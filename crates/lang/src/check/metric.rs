@@ -270,6 +270,7 @@ fn steps_after(stage: &Stage, mut steps: Vec<Option<Value>>, input: &Schema) -> 
         }
         Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) | Stage::Distinct(_) => steps,
         Stage::Sample(_) | Stage::Ends(_) | Stage::Capture(_) | Stage::Metric(_) => steps,
+        Stage::Deduplicate(_) => steps,
         // Columns may be others than before.
         _ => Vec::new(),
     }

@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::excerpt::one_line;
 use crate::names::{EventTime, Scope};
 use crate::suggest;
-use crate::tree::{Distinct, Expr as TreeExpr, ExprKind as Tree, Item, Sample, Top};
+use crate::tree::{Deduplicate, Distinct, Expr as TreeExpr, ExprKind as Tree, Item, Sample, Top};
 use weir_packet::fields;
 use weir_packet::repeated::{self, REPEATED};
 use weir_plan::limits::{DISTINCT_KEYS_MAX, TOP_KEYS_MAX};
@@ -85,6 +85,20 @@ impl<'t> Checker<'t> {
             "write `distinct ts, {keys}` where that is meant; for one row in the whole run put \
              `distinct` before the windows, or leave the windows out"
         )));
+    }
+
+    pub(super) fn deduplicate(
+        &mut self,
+        built: &mut Built,
+        d: &Deduplicate,
+        span: Span,
+    ) -> Option<Stage> {
+        let within = self.span_of_time(&built.scope, &d.within, "`within`");
+        let max = self.max_or(&built.scope, d.max.as_ref(), DISTINCT_KEYS_MAX);
+        let word = "deduplicate";
+        self.packets_at_hand(built, (word, word, "compares packets"), span)?;
+        let (keys, within_ns, max_packets) = (weir_plan::Deduplicate::fields(), within?, max?);
+        Some(Stage::Deduplicate(weir_plan::Deduplicate { keys, within_ns, max_packets }))
     }
 
     /// An `idle` of rows whose time passes.

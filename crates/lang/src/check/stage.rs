@@ -68,6 +68,7 @@ impl<'t> Checker<'t> {
             }
             Stage::Top(top) => self.top(&built.scope, top),
             Stage::Distinct(d) => self.distinct(&built.scope, d),
+            Stage::Deduplicate(d) => self.deduplicate(built, d, word_span(stage, "deduplicate")),
             Stage::Hello(h) => self.hello(built, h, word_span(stage, "hello")),
             Stage::Sample(sample) => self.sample(&built.scope, sample),
             Stage::Each(item) => self.each(built, item),

@@ -45,6 +45,7 @@ impl Pieces<'_> {
             Stage::AnalyzeTcp(a) => self.bounded("analyze tcp", a),
             Stage::Top(top) => self.top(top),
             Stage::Distinct(d) => self.distinct(d),
+            Stage::Deduplicate(d) => self.deduplicate(d),
             Stage::Hello(h) => self.bounded("hello", h),
             Stage::Sample(s) => self.sample(s),
             Stage::Each(item) => self.items("each ", std::slice::from_ref(item)),

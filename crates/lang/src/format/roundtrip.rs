@@ -221,6 +221,8 @@ fn stage() -> impl Strategy<Value = Stage> {
         }),
         distinct.prop_map(|(keys, (idle, max))| Stage::Distinct(Distinct { keys, idle, max })),
         hello.prop_map(|(idle, max)| Stage::Hello(KeyBounds { idle, max })),
+        (expr(), option::of(expr()))
+            .prop_map(|(within, max)| Stage::Deduplicate(Deduplicate { within, max })),
         (expr(), option::of(expr()), vec(expr(), 0..3)).prop_map(|(take, of, keys)| {
             let (take, of) = (bracket(take, 11), of.map(|of| bracket(of, 5)));
             Stage::Sample(Sample { take, of, keys })

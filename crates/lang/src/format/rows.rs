@@ -2,7 +2,7 @@
 
 use super::doc::{Doc, text};
 use super::pieces::Pieces;
-use crate::tree::{Capture, Distinct, Expr, KeyBounds, Sample, Top};
+use crate::tree::{Capture, Deduplicate, Distinct, Expr, KeyBounds, Sample, Top};
 
 impl Pieces<'_> {
     pub(super) fn top(&self, top: &Top) -> Doc {
@@ -16,6 +16,12 @@ impl Pieces<'_> {
     pub(super) fn distinct(&self, d: &Distinct) -> Doc {
         let mut parts: Vec<Doc> = self.clause("distinct ", &d.keys).into_iter().collect();
         parts.extend(self.bound(" idle ", &d.idle));
+        parts.extend(self.bound(" max ", &d.max));
+        Doc::All(parts)
+    }
+
+    pub(super) fn deduplicate(&self, d: &Deduplicate) -> Doc {
+        let mut parts = vec![text("deduplicate within "), self.expr(&d.within)];
         parts.extend(self.bound(" max ", &d.max));
         Doc::All(parts)
     }

@@ -5,7 +5,9 @@ use super::Parser;
 use super::expr::{OPERAND, PREFIX};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::excerpt::one_line;
-use crate::tree::{Capture, Distinct, Expr, ExprKind, KeyBounds, Sample, SortKey, Stage, Top};
+use crate::tree::{
+    Capture, Deduplicate, Distinct, Expr, ExprKind, KeyBounds, Sample, SortKey, Stage, Top,
+};
 
 impl Parser<'_> {
     pub(super) fn top(&mut self) -> Option<Stage> {
@@ -61,6 +63,19 @@ impl Parser<'_> {
         let keys = self.list(Parser::expr)?;
         let KeyBounds { idle, max } = self.key_bounds()?;
         Some(Stage::Distinct(Distinct { keys, idle, max }))
+    }
+
+    pub(super) fn deduplicate(&mut self) -> Option<Stage> {
+        let word = self.bump();
+        if !self.eat_word("within") {
+            let message = "`deduplicate` needs to know within which time copies come";
+            let d = Diagnostic::new(Code::Unexpected, word, message);
+            self.report(d.help("say it: `deduplicate within 50ms`"));
+            return None;
+        }
+        let within = self.expr()?;
+        let max = if self.eat_word("max") { Some(self.expr()?) } else { None };
+        Some(Stage::Deduplicate(Deduplicate { within, max }))
     }
 
     pub(super) fn hello(&mut self) -> Option<Stage> {

@@ -31,6 +31,7 @@ impl<'a> Parser<'a> {
             "analyze" => self.analyze(),
             "top" => self.top(),
             "distinct" => self.distinct(),
+            "deduplicate" => self.deduplicate(),
             "sample" => self.sample(),
             "each" => self.each(),
             "capture" => self.capture(),

@@ -17,6 +17,7 @@ pub(crate) const STAGES: &[&str] = &[
     "top",
     "limit",
     "distinct",
+    "deduplicate",
     "sample",
     "each",
     "capture",

@@ -32,6 +32,7 @@ pub fn columns_read(nodes: &[Node]) -> Option<BTreeSet<usize>> {
                 | Stage::Extend { .. }
                 | Stage::Scan(_)
                 | Stage::Distinct(_)
+                | Stage::Deduplicate(_)
                 | Stage::AnalyzeTcp(_)),
             ) => stage.for_each_expr(&mut note),
             Work::Stage(_) | Work::Final(_) => return None,

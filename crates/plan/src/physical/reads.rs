@@ -95,6 +95,7 @@ impl Stage {
                 per.iter().flat_map(|per| &per.keys).for_each(f);
             }
             Stage::Distinct(d) => d.keys.iter().for_each(f),
+            Stage::Deduplicate(d) => d.keys.iter().for_each(f),
             Stage::Hello(h) => h.keys.iter().for_each(f),
             Stage::Sample(s) => match &s.by {
                 SampleBy::Number(number) => f(number),

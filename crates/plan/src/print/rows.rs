@@ -5,7 +5,7 @@ use crate::capture::Capture;
 use crate::expr::Expr;
 use crate::hello::Hello;
 use crate::limits::{DISTINCT_KEYS_MAX, HELLO_FLOWS_MAX, HELLO_IDLE_NS, TOP_KEYS_MAX};
-use crate::rows::{Distinct, Each, Parts, Per, Sample, SampleBy};
+use crate::rows::{Deduplicate, Distinct, Each, Parts, Per, Sample, SampleBy};
 use crate::stage::Schema;
 use crate::value::Value;
 use weir_packet::fields::FieldId;
@@ -54,6 +54,23 @@ pub(super) fn distinct_state(d: &Distinct, input: &Schema) -> String {
         "each {}{until}; at most {} keys, evicting and counting beyond",
         keys(&d.keys, input),
         d.max_keys
+    )
+}
+
+pub(super) fn deduplicate(d: &Deduplicate) -> String {
+    let mut out = format!("deduplicate within {}", Value::Duration(d.within_ns));
+    if d.max_packets != DISTINCT_KEYS_MAX {
+        out += &format!(" max {}", d.max_packets);
+    }
+    out
+}
+
+pub(super) fn deduplicate_state(d: &Deduplicate) -> String {
+    format!(
+        "a digest per packet, for {} after its last copy; at most {} packets, evicting and \
+         counting beyond",
+        Value::Duration(d.within_ns),
+        d.max_packets
     )
 }
 

@@ -157,6 +157,9 @@ impl Place<'_> {
             Stage::Distinct(d) => {
                 keys(&d.keys) && d.max_keys > 0 && d.idle_ns > 0 && (rows.timed || !d.windowed)
             }
+            Stage::Deduplicate(d) => {
+                keys(&d.keys) && d.max_packets > 0 && d.within_ns > 0 && rows.at_hand
+            }
             Stage::Sample(s) => {
                 let by = match &s.by {
                     SampleBy::Number(number) => reach.is(number, &Type::Int),

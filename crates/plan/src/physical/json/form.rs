@@ -16,7 +16,7 @@ use crate::physical::{
 };
 use crate::place::Partition;
 use crate::program::SourceKind;
-use crate::rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
+use crate::rows::{Deduplicate, Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 use crate::stage::{
     Column, Order, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize, Window,
 };
@@ -131,6 +131,7 @@ choice!(Stage {
     Join(join) = "join",
     Union(union) = "union",
     Distinct(distinct) = "distinct",
+    Deduplicate(copies) = "deduplicate",
     Sample(sample) = "sample",
     Each(each) = "each",
     Ends(ends) = "branch",
@@ -219,6 +220,7 @@ record!(AnalyzeTcp {
 });
 record!(Per { keys: "keys", max_keys: "max" });
 record!(Distinct { keys: "keys", windowed: "windowed", idle_ns: "idle_ns", max_keys: "max" });
+record!(Deduplicate { keys: "keys", within_ns: "within_ns", max_packets: "max" });
 record!(Hello { keys: "keys", idle_ns: "idle_ns", max_flows: "max", columns: "columns" });
 record!(Sample { take: "take", of: "of", by: "by" });
 choice!(SampleBy { Number(number) = "number", Order = "order", Key(keys) = "key" });
