@@ -1,6 +1,7 @@
 //! A query as it is handed in, and what it is compiled with.
 
 use crate::files::Files;
+use weir_packet::fields::FlowKey;
 use weir_packet::walk::TunnelPorts;
 use weir_plan::Signatures;
 
@@ -31,6 +32,8 @@ pub struct Options<'a> {
 /// What names in a query mean where the run decides it and not the text.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ReadingRules {
+    /// The parts that the keys of flows have besides their own.
+    pub flow_key: FlowKey,
     /// Which ports mean tunnels besides their own: `anonymize` looks into them.
     pub tunnel_ports: TunnelPorts,
 }

@@ -44,7 +44,7 @@ pub use bytes::{Header, HeaderBytes};
 pub use catalogue::FIELDS;
 pub use field::{Field, FieldType};
 pub use id::{FieldId, by_name, record_field_by_name};
-pub use key::{KEYS, Key, key_by_name};
+pub use key::{FlowKey, KEYS, Key, KeyPart, key_by_name};
 pub use records::RECORD_FIELDS;
 
 pub(crate) use catalogue::READERS;

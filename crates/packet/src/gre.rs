@@ -37,6 +37,8 @@ pub struct Gre {
     pub ethertype: u16,
     /// Whether there is a sequence number.
     pub sequenced: bool,
+    /// Where the key is, if there is one.
+    pub key_at: Option<usize>,
     /// Whether a payload follows: an enhanced header without a sequence number only acknowledges
     /// (RFC 2637, section 4.1).
     pub carries: bool,
@@ -57,7 +59,8 @@ impl Gre {
             _ => return None,
         };
         let carries = version & 7 == 0 || sequenced;
-        Some(Gre { header_len: 4 + 4 * more, ethertype, sequenced, carries })
+        let key_at = (flags & KEY != 0).then_some(4 + 4 * words(CHECKSUM));
+        Some(Gre { header_len: 4 + 4 * more, ethertype, sequenced, key_at, carries })
     }
 }
 

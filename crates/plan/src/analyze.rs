@@ -3,7 +3,7 @@
 use crate::expr::Expr;
 use crate::schema::Schema;
 use crate::types::Type;
-use weir_packet::fields::{FieldId, by_name, key_by_name};
+use weir_packet::fields::{FieldId, FlowKey, by_name, key_by_name};
 
 /// Follows the two directions of each TCP connection, and adds to every segment what it is:
 /// retransmitted, out of order, a duplicate acknowledgment, and so on, with round-trip times. A row
@@ -110,9 +110,9 @@ const fn span(name: &'static str, doc: &'static str) -> TcpColumn {
 pub const TCP_PREFIX: &str = "tcp.analysis.";
 
 impl AnalyzeTcp {
-    /// The fields of the key.
-    pub fn key_fields() -> Vec<FieldId> {
-        key_by_name("conn").expect("a key").fields.to_vec()
+    /// The fields of the key, where flows have these parts.
+    pub fn key_fields(flow_key: FlowKey) -> Vec<FieldId> {
+        flow_key.of(key_by_name("conn").expect("a key")).collect()
     }
 
     /// The fields that are read.
@@ -137,7 +137,7 @@ mod tests {
         let types: Vec<Type> =
             AnalyzeTcp::input_fields().map(|id| Type::from(id.info().ty)).collect();
         assert!(types.iter().eq(TCP_INPUTS.iter().map(|(_, ty)| ty)), "{types:?}");
-        assert_eq!(AnalyzeTcp::key_fields().len(), 5);
+        assert_eq!(AnalyzeTcp::key_fields(FlowKey::default()).len(), 5);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::expr::Expr;
 use crate::schema::Schema;
 use crate::types::Type;
-use weir_packet::fields::key_by_name;
+use weir_packet::fields::{FlowKey, key_by_name};
 
 /// Keeps of packets those that complete a ClientHello, of TLS over TCP or of QUIC, and adds what
 /// the hello says as columns ([`HELLO_COLUMNS`]). A hello may span segments, records and Initial
@@ -40,10 +40,10 @@ pub const HELLO_COLUMNS: [(&str, Type); 8] = [
 ];
 
 impl Hello {
-    /// The parts of the key `flow`.
-    pub fn flow() -> Vec<Expr> {
+    /// The parts of the key `flow`, where it has these.
+    pub fn flow(flow_key: FlowKey) -> Vec<Expr> {
         let key = key_by_name("flow").expect("a key of the catalogue");
-        key.fields.iter().map(|&id| Expr::field(id)).collect()
+        flow_key.of(key).map(Expr::field).collect()
     }
 
     /// Puts its columns into a schema; says where they stand.

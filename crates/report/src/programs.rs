@@ -1,6 +1,6 @@
 //! The queries that a report is made of: a file each, below `queries/`.
 
-use weir_lang::{Options, Query, compile, render};
+use weir_lang::{Options, Query, ReadingRules, compile, render};
 use weir_plan::Program;
 
 /// What the names of these programs begin with: no query of the library is called so.
@@ -51,15 +51,17 @@ impl Step {
 
 /// The programs of a report, each by the name under which its rows are known.
 ///
+/// Names mean what `rules` say.
+///
 /// # Errors
 /// What is wrong with one of them, drawn under its text.
-pub fn programs(step: Step) -> Result<Vec<(String, Program)>, String> {
+pub fn programs(step: Step, rules: ReadingRules) -> Result<Vec<(String, Program)>, String> {
     let step = [("step".to_owned(), weir_packet::time::duration(step.ns()))];
     let one = |own: &ReportQuery| {
         let name = format!("{PREFIX}{}", own.name);
         let query = Query { name: &name, text: own.text };
         let params = if own.name == "time_line" { &step[..] } else { &[] };
-        let options = Options { params, program: &name, ..Options::default() };
+        let options = Options { params, program: &name, rules, ..Options::default() };
         match compile(&query, &options) {
             Ok(compiled) => Ok((name.clone(), compiled.program)),
             Err(diagnostics) => Err(render(&diagnostics, &query, false)),
@@ -81,7 +83,7 @@ mod tests {
     #[test]
     fn they_compile_without_a_warning_and_are_formatted() {
         for step in [Step::Millisecond, Step::TenMilliseconds] {
-            let programs = programs(step).expect("compiles");
+            let programs = programs(step, ReadingRules::default()).expect("compiles");
             let joined = side_by_side(programs).expect("few");
             let outputs = joined.pipelines.iter().filter(|p| p.printed);
             let names: Vec<_> = outputs.filter_map(|p| output_name(p.name.as_deref()?)).collect();

@@ -38,6 +38,7 @@ fn asks_for_rows(options: &RunOptions) -> bool {
         || options.plot.is_some()
         || !options.params.is_empty()
         || options.site.site.is_some()
+        || !options.rules.flow_key.is_empty()
         || !options.rows.suppress.is_empty()
         || options.rows.deliver.is_asked_for()
         || options.later.control.is_some()

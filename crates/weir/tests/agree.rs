@@ -4,11 +4,12 @@
 mod common;
 
 use common::{
-    ReadingOptions, answer_of, detectors, files, naive_answer, own_captures, program, queries,
-    root, shared, supported, text, truths,
+    ReadingOptions, answer_of, detectors, files, naive_answer, own_captures, program, program_by,
+    queries, root, shared, supported, text, truths,
 };
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
+use weir_packet::fields::{FlowKey, KeyPart};
 use weir_packet::walk::Headers;
 use weir_plan::Program;
 
@@ -109,4 +110,21 @@ fn inside_tunnels_and_fragments() {
 #[test]
 fn the_repository_is_where_it_should_be() {
     assert!(root().join("Cargo.toml").exists());
+}
+
+/// The same where flows are told apart by more. Each query compiles with all parts, and those over
+/// tunnels and tags give the model's rows.
+#[test]
+fn workers_and_the_model_agree_with_other_keys_of_flows() {
+    let flow_key = KeyPart::ALL.into_iter().fold(FlowKey::default(), FlowKey::with);
+    let rules = weir_lang::ReadingRules { flow_key, ..Default::default() };
+    let captures = ["vlans.pcap", "vlan.pcap", "qinq.pcap", "sessions.pcap", "span.pcap"];
+    let folder = root().join("fixtures");
+    for query in queries().into_iter().chain(detectors()) {
+        let text = text(&query);
+        let program = program_by(&text, &Functions::default(), rules);
+        for capture in captures {
+            same(&query, &program, &folder.join(capture), INSIDE);
+        }
+    }
 }

@@ -986,6 +986,43 @@ fn a_tunnel_may_have_a_port_of_its_own() {
     }
 }
 
+/// The parts are said once, and all that keys by flow, conn or hosts follows.
+#[test]
+fn flows_are_told_apart_by_what_the_run_says() {
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/vlans.pcap");
+    let capture = capture.to_str().expect("a plain path");
+    let rows = |args: &[&str]| {
+        let output = run([args, &["-r", capture, "-o", "csv", "-q"]].concat());
+        assert_eq!(stderr(&output), "", "{args:?}");
+        let text = stdout(&output);
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let by_vlan = ["--flow-key", "vlan"];
+    let packets = "packets | summarize n = count() by";
+    for key in ["flow", "conn", "hosts"] {
+        let query = format!("{packets} {key} | project n");
+        assert_eq!(rows(&["run", "-e", &query]), ["n", "3"], "{key}");
+        let query = format!("{packets} {key} | project n, vlan.id, vlan.inner");
+        for workers in ["1", "2", "4"] {
+            let args = ["run", "-e", &query, "-j", workers];
+            let expected = ["n,vlan.id,vlan.inner", "1,10,", "2,20,"];
+            assert_eq!(rows(&[&args[..], &by_vlan].concat()), expected, "{key}");
+        }
+    }
+    let query = "packets | summarize flows = distinct(flow), connections = distinct(conn)";
+    assert_eq!(rows(&["run", "-e", query]), ["flows,connections", "1,1"]);
+    let query = ["run", "-e", query, "--flow-key", "tunnel,vlan"];
+    assert_eq!(rows(&query), ["flows,connections", "2,2"]);
+    assert_eq!(rows(&["ipfix"]).len(), 2);
+    let records = rows(&["ipfix", "--flow-key", "vlan"]);
+    assert!(records[0].contains("vlan.id,vlan.inner"), "{records:?}");
+    assert_eq!(records.len(), 3);
+    let explained = run(["explain", "-e", &format!("{packets} flow"), "--flow-key", "vlan"]);
+    assert!(stdout(&explained).contains("vlan.id"), "{}", stdout(&explained));
+    let output = run(["run", "-e", "packets", "-r", capture, "--flow-key", "mpls"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
 #[test]
 fn later_fragments_are_counted() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/fragments.pcap");

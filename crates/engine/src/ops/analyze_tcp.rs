@@ -33,6 +33,7 @@ mod tests {
     use crate::ops::testing::field;
     use std::ops::Range;
     use weir_packet::craft::Frame;
+    use weir_packet::fields::FlowKey;
     use weir_packet::source::LinkType;
     use weir_plan::analyze::{TCP_COLUMNS, TCP_PREFIX};
     use weir_plan::limits::SCAN_KEYS_MAX;
@@ -40,7 +41,8 @@ mod tests {
 
     /// The stage, and all its columns.
     fn stages(idle_ns: i64, max_keys: u64) -> Vec<Stage> {
-        let keys = AnalyzeTcp::key_fields().into_iter().map(Expr::field).collect();
+        let keys =
+            AnalyzeTcp::key_fields(FlowKey::default()).into_iter().map(Expr::field).collect();
         let inputs = AnalyzeTcp::input_fields().map(Expr::field).collect();
         let columns = TCP_COLUMNS.iter().enumerate();
         let columns: Vec<_> =

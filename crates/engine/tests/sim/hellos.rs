@@ -111,5 +111,10 @@ impl Piece {
 pub(crate) fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
     let idle_ns = *c.pick(&SPANS_NS);
     let columns = Hello::put(&mut rows.schema);
-    Stage::Hello(Hello { keys: Hello::flow(), idle_ns, max_flows: HELLO_FLOWS_MAX, columns })
+    Stage::Hello(Hello {
+        keys: Hello::flow(crate::rows::flow_key(c)),
+        idle_ns,
+        max_flows: HELLO_FLOWS_MAX,
+        columns,
+    })
 }

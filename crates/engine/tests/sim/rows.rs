@@ -3,7 +3,7 @@
 use crate::choices::Choices;
 use crate::expr::{expr, ordered};
 use crate::plan::{Rows, SPANS_NS, keys};
-use weir_packet::fields::by_name;
+use weir_packet::fields::{FlowKey, KeyPart, by_name};
 use weir_packet::repeated::REPEATED;
 use weir_plan::analyze::{TCP_COLUMNS, TCP_PREFIX, TcpColumn};
 use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX};
@@ -51,6 +51,12 @@ pub(crate) fn distinct(c: &mut Choices, rows: &Rows) -> Stage {
     })
 }
 
+/// The parts that flows have.
+pub(crate) fn flow_key(c: &mut Choices) -> FlowKey {
+    let parts = KeyPart::ALL.into_iter().filter(|_| c.once_in(3));
+    parts.fold(FlowKey::default(), FlowKey::with)
+}
+
 pub(crate) fn deduplicate(c: &mut Choices) -> Stage {
     Stage::Deduplicate(Deduplicate {
         keys: Deduplicate::fields(),
@@ -78,7 +84,7 @@ pub(crate) fn analyze(c: &mut Choices, rows: &mut Rows) -> Stage {
         (name, position, column.ty.clone())
     };
     Stage::AnalyzeTcp(AnalyzeTcp {
-        keys: AnalyzeTcp::key_fields().into_iter().map(Expr::field).collect(),
+        keys: AnalyzeTcp::key_fields(flow_key(c)).into_iter().map(Expr::field).collect(),
         inputs: AnalyzeTcp::input_fields().map(Expr::field).collect(),
         columns: TCP_COLUMNS.iter().map(column).collect(),
         idle_ns: *c.pick(&SPANS_NS),

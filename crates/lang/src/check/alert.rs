@@ -209,9 +209,9 @@ impl<'t> Checker<'t> {
         let mut keys: Vec<Key> = Vec::new();
         let mut sound = true;
         for name in names {
-            let parts: Vec<&str> = match fields::key_by_name(&name.node) {
+            let parts: Vec<&str> = match self.key_fields(scope, &name.node) {
                 Some(key) if scope.position(&name.node).is_none() => {
-                    key.fields.iter().map(|part| part.info().name).collect()
+                    key.into_iter().map(|part| part.info().name).collect()
                 }
                 _ => vec![&name.node],
             };

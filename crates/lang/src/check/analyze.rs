@@ -28,9 +28,10 @@ impl<'t> Checker<'t> {
         }
         let idle = self.span_or(scope, analyze.idle.as_ref(), "`idle`", SCAN_IDLE_NS);
         let max = self.max_or(scope, analyze.max.as_ref(), SCAN_KEYS_MAX);
+        let flow_key = self.rules.flow_key;
         let mut field = |id: FieldId| self.field(scope, id, span);
         let keys: Option<Vec<Expr>> =
-            AnalyzeTcp::key_fields().into_iter().map(&mut field).collect();
+            AnalyzeTcp::key_fields(flow_key).into_iter().map(&mut field).collect();
         let inputs: Option<Vec<Expr>> =
             keys.as_ref().and_then(|_| AnalyzeTcp::input_fields().map(&mut field).collect());
         let column = |column: &weir_plan::analyze::TcpColumn| {

@@ -99,9 +99,9 @@ impl<'t> Checker<'t> {
         if let Some(name) = &item.name {
             return Some(vec![self.key_column(scope, (&name.node, name.span), (column, span))?]);
         }
-        match fields::key_by_name(column) {
+        match self.key_fields(scope, column) {
             Some(key) => {
-                let names = key.fields.iter().map(|part| part.info().name);
+                let names = key.into_iter().map(|part| part.info().name);
                 names.map(|name| self.key_column(scope, (name, span), (name, span))).collect()
             }
             None => Some(vec![self.key_column(scope, (column, span), (column, span))?]),

@@ -17,7 +17,7 @@ impl Checker<'_> {
         };
         let columns = HELLO_COLUMNS.into_iter().map(put).collect();
         let (idle_ns, max_flows) = (idle?, max?);
-        let keys = weir_plan::Hello::flow();
+        let keys = weir_plan::Hello::flow(self.rules.flow_key);
         Some(Stage::Hello(weir_plan::Hello { keys, idle_ns, max_flows, columns }))
     }
 }

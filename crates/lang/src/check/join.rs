@@ -7,7 +7,7 @@ use crate::lower;
 use crate::names::{EventTime, Meaning, Scope};
 use crate::suggest;
 use crate::tree::{Expr as TreeExpr, Item, Join, JoinKey, Member, Name};
-use weir_packet::fields;
+use weir_packet::fields::FieldId;
 use weir_plan::limits::{JOIN_ROWS_MAX, UNION_OTHERS_MAX};
 use weir_plan::{
     Expr, Input, JoinColumn, JoinKind, Schema, Stage, Union, UnionColumn, Value, Within,
@@ -155,7 +155,7 @@ impl<'t> Checker<'t> {
         let mut sound = true;
         for key in keys {
             let other = key.right.as_ref().unwrap_or(&key.left);
-            for (name, other) in spread(left.scope, &key.left, other) {
+            for (name, other) in self.spread(left.scope, &key.left, other) {
                 let l = self.side_column(left, &name);
                 let r = self.side_column(right, &other);
                 let Some((l, r)) = l.zip(r) else {
@@ -437,16 +437,16 @@ impl<'t> Checker<'t> {
         }
         columns
     }
-}
 
-/// A key such as `flow` stands for its columns, unless a column has its name.
-fn spread(scope: &Scope, left: &Name, right: &Name) -> Vec<(Name, Name)> {
-    let plain = scope.schema.position(&left.node).is_some() || left.node != right.node;
-    match fields::key_by_name(&left.node).filter(|_| !plain) {
-        Some(key) => {
-            let name = |id: &fields::FieldId| Name::new(id.info().name.to_owned(), left.span);
-            key.fields.iter().map(|id| (name(id), name(id))).collect()
+    /// A key such as `flow` stands for its columns, unless a column has its name.
+    fn spread(&self, scope: &Scope, left: &Name, right: &Name) -> Vec<(Name, Name)> {
+        let plain = scope.schema.position(&left.node).is_some() || left.node != right.node;
+        match self.key_fields(scope, &left.node).filter(|_| !plain) {
+            Some(key) => {
+                let name = |id: FieldId| Name::new(id.info().name.to_owned(), left.span);
+                key.into_iter().map(|id| (name(id), name(id))).collect()
+            }
+            None => vec![(left.clone(), right.clone())],
         }
-        None => vec![(left.clone(), right.clone())],
     }
 }

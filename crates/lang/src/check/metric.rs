@@ -6,7 +6,6 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::Scope;
 use crate::suggest;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Metric, Name};
-use weir_packet::fields;
 use weir_plan::limits::{METRIC_HELP_MAX, METRIC_SERIES, METRIC_SERIES_MAX};
 use weir_plan::metric::{is_label_name, is_metric_name, label_name};
 use weir_plan::{
@@ -177,9 +176,9 @@ impl<'t> Checker<'t> {
         let mut all: Vec<(String, usize)> = Vec::new();
         let mut sound = true;
         for name in names {
-            let parts: Vec<&str> = match fields::key_by_name(&name.node) {
+            let parts: Vec<&str> = match self.key_fields(scope, &name.node) {
                 Some(key) if scope.position(&name.node).is_none() => {
-                    key.fields.iter().map(|part| part.info().name).collect()
+                    key.into_iter().map(|part| part.info().name).collect()
                 }
                 _ => vec![&name.node],
             };

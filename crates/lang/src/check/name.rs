@@ -5,10 +5,11 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::foreign::{self, WithoutFields};
 use crate::names::{Meaning, Scope};
 use crate::suggest;
-use weir_packet::{fields, repeated};
+use weir_packet::fields::{self, FieldId, FlowKey};
+use weir_packet::repeated;
 use weir_plan::analyze::{TCP_COLUMNS, TCP_PREFIX};
 use weir_plan::functions::by_name;
-use weir_plan::{Expr, ExprKind};
+use weir_plan::{Expr, ExprKind, SourceKind};
 
 impl<'t> Checker<'t> {
     /// What a name stands for: a state, a column, a param or let, a field, or a key; the first of
@@ -32,8 +33,8 @@ impl<'t> Checker<'t> {
         if let Some(id) = scope.field(name).filter(|_| scope.packets && !gone) {
             return self.field(scope, id, span);
         }
-        if let Some(key) = fields::key_by_name(name) {
-            let parts = key.fields.iter().map(|part| {
+        if let Some(key) = self.key_fields(scope, name) {
+            let parts = key.into_iter().map(|part| {
                 let field = part.info().name;
                 (self.name(scope, field, span), span)
             });
@@ -44,6 +45,23 @@ impl<'t> Checker<'t> {
             self.unknown_name(scope, name, span);
         }
         None
+    }
+
+    /// The fields of a key of this name. Those that a run adds to the keys of flows are among them
+    /// where rows have them.
+    pub(super) fn key_fields(&self, scope: &Scope, name: &str) -> Option<Vec<FieldId>> {
+        let key = fields::key_by_name(name)?;
+        let own = key.fields.len();
+        let rules = match self.source {
+            SourceKind::Packets => self.rules.flow_key,
+            SourceKind::FlowRecords => FlowKey::default(),
+        };
+        let all = rules.of(key).enumerate().filter(|(at, id)| {
+            let name = id.info().name;
+            let is_field = scope.packets && !scope.gone.contains_key(name);
+            *at < own || is_field || scope.position(name).is_some()
+        });
+        Some(all.map(|(_, id)| id).collect())
     }
 
     fn definition(

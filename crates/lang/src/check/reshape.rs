@@ -9,7 +9,6 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::{Gone, Scope};
 use crate::tree::{ExprKind as Tree, Item};
 use std::collections::{BTreeMap, BTreeSet};
-use weir_packet::fields;
 use weir_plan::{Expr, Reshaping, Stage};
 
 /// A name that a stage takes, where it stands, and what it meant.
@@ -121,11 +120,11 @@ impl<'t> Checker<'t> {
             return Vec::new();
         };
         let plain = scope.position(name).is_some() || scope.poisoned.contains(name);
-        let key = fields::key_by_name(name).filter(|_| !plain);
+        let key = self.key_fields(scope, name).filter(|_| !plain);
         if key.is_none() || stage == "rename" {
             return self.existing_one(scope, name, span).into_iter().collect();
         }
-        let parts = key.into_iter().flat_map(|key| key.fields);
+        let parts = key.into_iter().flatten();
         let parts = parts.map(|part| part.info().name);
         parts.filter_map(|field| self.existing_one(scope, field, span)).collect()
     }

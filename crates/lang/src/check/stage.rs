@@ -9,7 +9,6 @@ use crate::limits::KEY_VALUE_WORDS_MAX;
 use crate::names::Scope;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Item, Spanned, Stage};
 use std::collections::BTreeMap;
-use weir_packet::fields;
 use weir_plan::limits::COLUMNS_MAX;
 use weir_plan::{Expr, Pipeline, Schema, Value};
 
@@ -263,10 +262,9 @@ impl<'t> Checker<'t> {
             return Vec::new();
         };
         let plain = scope.position(name).is_some() || scope.poisoned.contains(name);
-        match fields::key_by_name(name).filter(|_| !plain) {
+        match self.key_fields(scope, name).filter(|_| !plain) {
             Some(key) => key
-                .fields
-                .iter()
+                .into_iter()
                 .map(|part| {
                     let field = part.info().name;
                     (field.to_owned(), span, self.name(scope, field, span))

@@ -27,6 +27,18 @@ pub(super) const FIELDS: &[Entry] = &[
         },
     )
     .always(),
+    int(
+        "tunnel.id",
+        32,
+        "The identifier of the innermost tunnel that has one: network (VXLAN, GENEVE), TEID \
+         (GTP-U, of one direction), key (GRE), call (PPTP), session (ERSPAN); where `tunnel` \
+         holds.",
+        |rows, out| {
+            let id = |i: usize| rows.layers.below[i].tunnel_id;
+            let inside = rows.has(Layer::Tunnel).iter().filter(|&i| id(i).is_some()).collect();
+            rows.words(out, inside, |i| id(i).unwrap_or(0).into())
+        },
+    ),
     ip(
         "tunnel.src",
         "Source address of the outermost packet, where `tunnel` holds.",

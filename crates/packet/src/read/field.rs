@@ -321,9 +321,48 @@ mod tests {
         );
         assert_eq!(
             shown(Headers::INNER),
-            "tunnel=true tunnel.depth=1 tunnel.src=10.0.0.1 tunnel.dst=10.0.0.2 \
+            "tunnel=true tunnel.depth=1 tunnel.id=1 tunnel.src=10.0.0.1 tunnel.dst=10.0.0.2 \
              ip.src=2001:db8::1 sport=3 udp=false tcp=true vlan.id=7 vlan.depth=1 eth.type=2048"
         );
+    }
+
+    /// The innermost tunnel that has an identifier counts; one that holds no packet has none.
+    #[test]
+    fn tunnels_have_identifiers() {
+        let id = |frame: &Frame| {
+            let bytes = frame.bytes();
+            let mut frames = batch(frame.link(), &[(bytes.clone(), bytes.len() as u32)]);
+            frames.headers = Headers::INNER;
+            show_of(&frames, &["tunnel.depth", "tunnel.id"])
+        };
+        let inner = Frame::raw().ipv4(A, B).udp(1, 2).bytes();
+        let bridged = Frame::ethernet().ipv4(A, B).udp(1, 2).bytes();
+        let out = || Frame::ethernet().ipv4(A, B);
+        let gre = |header: &[u8], inside: &[u8]| {
+            out().put(ipv4::PROTOCOL, &[47]).header(0, header).payload(inside)
+        };
+        let udp = |port, header: &[u8], inside: &[u8]| {
+            out().udp(9, port).header(0, header).payload(inside)
+        };
+        for (frame, expected) in [
+            (gre(&[0x20, 0, 8, 0, 0xff, 0xff, 0xff, 0xff], &inner), Some(u32::MAX)),
+            (gre(&[0xa0, 0, 8, 0, 1, 2, 3, 4, 0, 0, 0, 9], &inner), Some(9)),
+            (gre(&[0, 0, 8, 0], &inner), None),
+            (
+                gre(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0, 0xe7, 0xff, 0, 0, 0, 0], &bridged),
+                Some(0x3ff),
+            ),
+            (udp(4789, &[8, 0, 0, 0, 0xff, 0xff, 0xff, 7], &bridged), Some(0xff_ffff)),
+            (udp(6081, &[0, 0, 0x65, 0x58, 0, 0, 9, 0], &bridged), Some(9)),
+            (udp(2152, &[0x30, 255, 0, 28, 0, 0, 1, 0], &inner), Some(256)),
+        ] {
+            let id_shown = expected.map(|id| format!(" tunnel.id={id}")).unwrap_or_default();
+            assert_eq!(id(&frame), format!("tunnel.depth=1{id_shown}"), "{frame:?}");
+        }
+        let plain = gre(&[0, 0, 8, 0], &inner).bytes();
+        let nested = udp(4789, &[8, 0, 0, 0, 0, 0, 5, 0], &plain);
+        assert_eq!(id(&nested), "tunnel.depth=2 tunnel.id=5");
+        assert_eq!(id(&udp(4789, &[8, 0, 0, 0, 0, 0, 5, 0], &[0; 40])), "tunnel.depth=0");
     }
 
     #[test]

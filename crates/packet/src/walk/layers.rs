@@ -97,6 +97,8 @@ pub(crate) struct Below {
     /// The IP header of the outermost tunnel, and how many tunnels there are.
     pub(crate) outer: u16,
     pub(crate) tunnels: u8,
+    /// The identifier of the innermost tunnel that has one.
+    pub(crate) tunnel_id: Option<u32>,
     /// Where the IP packet ends on the wire: where its header says, and if that leaves it open or
     /// lies, where the innermost header around it that tells a length says, or the frame.
     pub(crate) end: u32,

@@ -135,12 +135,22 @@ impl<S: Sites> Walk<'_, S> {
         let gre = self.known(Gre::new(header))?;
         self.sites.note(Site::Gre { at, end: self.end });
         let start = at + gre.header_len;
+        self.identify(gre.key_at.and_then(|key| self.word_at(at + key)).map(|key| {
+            match gre.ethertype {
+                // Of the enhanced header the upper half is a length (RFC 2637).
+                gre::PPP => key & 0xffff,
+                _ => key,
+            }
+        }));
         match gre.ethertype {
             gre::PPP if gre.carries => Some((Next::Ppp, start)),
             gre::PPP => self.unread(start),
             gre::ERSPAN | gre::ERSPAN_III => {
                 let len = gre::erspan_len(&gre, self.rest(start));
                 let len = self.known(len)?;
+                if len > 0 {
+                    self.identify(self.word_at(start).map(|word| word & 0x3ff));
+                }
                 Some((ETHERNET, start + len))
             }
             gre::ARUBA => Some((Next::Wlan, start)),
@@ -184,6 +194,7 @@ impl<S: Sites> Walk<'_, S> {
                     4 => Next::Nsh,
                     _ => return None,
                 };
+                self.identify(Some(network(header)));
                 Some((next, at + vxlan::HEADER_LEN))
             }
             geneve::PORT => {
@@ -193,15 +204,17 @@ impl<S: Sites> Walk<'_, S> {
                 if geneve::is_control(&header) {
                     self.note_unread(at);
                 }
+                self.identify(Some(network(header)));
                 self.typed_in_tunnel(ethertype, at + len)
             }
             gtp::PORT => {
-                let [first, kind, a, b, ..] = self.peek::<{ gtp::HEADER_LEN }>(at)?;
+                let [first, kind, a, b, id @ ..] = self.peek::<{ gtp::HEADER_LEN }>(at)?;
                 let mut len = gtp::header_len(self.rest(at));
                 if gtp::carries_packet(first, kind) {
                     len = self.known(len);
                 }
                 let len = len?;
+                self.identify(Some(u32::from_be_bytes(id)));
                 self.bound(at + gtp::HEADER_LEN, u16::from_be_bytes([a, b]));
                 Some((Next::Ip, at + len))
             }
@@ -233,6 +246,16 @@ impl<S: Sites> Walk<'_, S> {
         fits.then_some((Next::Ipv6, at))
     }
 
+    /// Notes the identifier of the tunnel, if it has one.
+    fn identify(&mut self, id: Option<u32>) {
+        let known = &mut self.found.below.tunnel_id;
+        *known = id.or(*known);
+    }
+
+    fn word_at(&self, at: usize) -> Option<u32> {
+        self.rest(at).first_chunk().copied().map(u32::from_be_bytes)
+    }
+
     /// The bytes from `at` on; if they were cut, notes that.
     fn peek<const N: usize>(&mut self, at: usize) -> Option<[u8; N]> {
         if at + N <= self.end && at + N > self.frame.len() {
@@ -257,6 +280,11 @@ impl<S: Sites> Walk<'_, S> {
         }
         says
     }
+}
+
+/// The network of a header of VXLAN or GENEVE.
+fn network([.., a, b, c, _]: [u8; 8]) -> u32 {
+    u32::from_be_bytes([0, a, b, c])
 }
 
 const ETHERNET: Next = Next::Link(LinkType::ETHERNET);

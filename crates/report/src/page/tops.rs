@@ -182,12 +182,24 @@ pub(super) fn connection(row: KeptRow<'_>) -> String {
     match row.value("conn.a_ip") {
         Value::Absent => "not IP".to_owned(),
         _ => format!(
-            "{} ↔ {} {}",
+            "{} ↔ {} {}{}",
             end("conn.a_ip", "conn.a_port"),
             end("conn.b_ip", "conn.b_port"),
-            protocol(row)
+            protocol(row),
+            within(row)
         ),
     }
+}
+
+/// In which VLAN and tunnel, where that tells flows apart (`--flow-key`).
+fn within(row: KeptRow<'_>) -> String {
+    let vlan = match (row.int("vlan.id"), row.int("vlan.inner")) {
+        (Some(outer), Some(inner)) => format!(", VLAN {outer}.{inner}"),
+        (Some(only), None) => format!(", VLAN {only}"),
+        (None, _) => String::new(),
+    };
+    let tunnel = row.int("tunnel.id").map(|id| format!(", tunnel {id}"));
+    vlan + &tunnel.unwrap_or_default()
 }
 
 /// The end of a connection that serves, by its columns `server` and `port`.

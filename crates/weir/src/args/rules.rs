@@ -2,12 +2,20 @@
 
 use crate::exit::usage;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_lang::ReadingRules;
+use weir_packet::fields::{FlowKey, KeyPart};
 use weir_packet::limits::TUNNEL_PORTS_MAX;
 use weir_packet::walk::{TunnelPorts, UDP_TUNNELS};
 
 #[derive(Args, Default, Debug)]
 pub(crate) struct RulesArgs {
+    /// What else than addresses, ports and protocol tells flows apart, in the keys flow, conn and
+    /// hosts and wherever connections are followed: vlan (both tags), tunnel (network, TEID or key;
+    /// with --headers inner)
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = key_part())]
+    pub(crate) flow_key: Vec<KeyPart>,
+
     /// Take a UDP port for that of a tunnel, besides its own: vxlan, vxlan-gpe, geneve, gtp or
     /// teredo, such as vxlan=8472. --headers inner and `anonymize` look inside
     #[arg(long, value_name = "NAME=PORT", value_delimiter = ',', value_parser = tunnel_port)]
@@ -25,7 +33,8 @@ impl RulesArgs {
         if let Some(i) = (0..ports.len()).find(twice) {
             return Err(usage(format!("--tunnel-port: port {} is named twice", ports[i].1)));
         }
-        Ok(ReadingRules { tunnel_ports: self.tunnel_ports() })
+        let flow_key = self.flow_key.iter().copied().fold(FlowKey::default(), FlowKey::with);
+        Ok(ReadingRules { flow_key, tunnel_ports: self.tunnel_ports() })
     }
 
     /// The ports that mean tunnels, too.
@@ -33,6 +42,13 @@ impl RulesArgs {
         let named = self.tunnel_port.iter();
         named.fold(TunnelPorts::NONE, |all, (tunnel, port)| all.with(tunnel, *port).unwrap_or(all))
     }
+}
+
+/// A part of the keys of flows.
+fn key_part() -> impl TypedValueParser<Value = KeyPart> {
+    let part = |name: String| KeyPart::ALL.into_iter().find(|part| part.name() == name);
+    PossibleValuesParser::new(KeyPart::ALL.map(KeyPart::name))
+        .try_map(move |name| part(name).ok_or("no such part"))
 }
 
 /// A tunnel and a port.
@@ -67,7 +83,9 @@ mod tests {
     fn a_port_is_named_once() {
         let rules = |ports: &[u16]| {
             let tunnel_port = ports.iter().map(|port| ("vxlan", *port)).collect();
-            RulesArgs { tunnel_port }.rules().map(|rules| rules.tunnel_ports.named().count())
+            RulesArgs { tunnel_port, ..RulesArgs::default() }
+                .rules()
+                .map(|rules| rules.tunnel_ports.named().count())
         };
         assert_eq!(rules(&[1, 2]).unwrap(), 2);
         assert!(rules(&[1, 2, 1]).is_err());

@@ -14,7 +14,7 @@ use weir_engine::naive::{self, TimeRules};
 use weir_engine::reading::Reading;
 use weir_engine::rows::Collect;
 use weir_engine::run::{Options, RunError, run_to};
-use weir_lang::{Query, compile, render};
+use weir_lang::{Query, ReadingRules, compile, render};
 use weir_packet::egress::{Egress, Outlet, Sent};
 use weir_packet::source::{LinkType, Source, SourceError};
 use weir_packet::walk::{self, Headers};
@@ -147,13 +147,18 @@ pub fn supported(truth: &serde_json::Value) -> bool {
 
 /// Compiles a query; panics with its diagnostics.
 pub fn program(text: &str, functions: &Functions) -> Program {
+    program_by(text, functions, ReadingRules::default())
+}
+
+/// The same, where names mean this.
+pub fn program_by(text: &str, functions: &Functions, rules: ReadingRules) -> Program {
     let query = Query { name: "test.weir", text };
     let options = weir_lang::Options {
         params: &[],
         program: "test",
         signatures: functions.signatures(),
         files: Some(&Checkout),
-        ..weir_lang::Options::default()
+        rules,
     };
     match compile(&query, &options) {
         Ok(compiled) => compiled.program,

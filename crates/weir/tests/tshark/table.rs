@@ -122,6 +122,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("radiotap.signal", from(ANY, &["radiotap.dbm_antsignal"])),
     ("tunnel", INNER),
     ("tunnel.depth", INNER),
+    ("tunnel.id", INNER),
     ("tunnel.src", INNER),
     ("tunnel.dst", INNER),
     ("arp", has(ARP)),

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::craft::messages::{client_hello, client_hello_with, in_records};
 use weir_packet::craft::quic::{Initial, crypto_frame};
+use weir_packet::fields::FlowKey;
 use weir_packet::limits::HELLO_MAX;
 use weir_packet::quic::V2;
 use weir_packet::source::LinkType;
@@ -29,7 +30,7 @@ fn stages(idle_ns: i64, max_flows: u64, names: &[&str]) -> Vec<Stage> {
     };
     let shown = names.iter().map(column);
     let columns_shown = [("number".to_owned(), field("number"))].into_iter().chain(shown);
-    let hello = Hello { keys: Hello::flow(), idle_ns, max_flows, columns };
+    let hello = Hello { keys: Hello::flow(FlowKey::default()), idle_ns, max_flows, columns };
     vec![Stage::Hello(hello), Stage::Project { columns: columns_shown.collect() }]
 }
 

@@ -62,7 +62,8 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
     let words = checked_filter(options, &words)?;
     let functions = Functions::default();
     let step = if is_small { Step::Millisecond } else { Step::TenMilliseconds };
-    let mut programs = weir_report::programs(step).map_err(anyhow::Error::msg)?;
+    let mut programs =
+        weir_report::programs(step, options.rules.rules()?).map_err(anyhow::Error::msg)?;
     match detectors.compile_each(&[], &functions, options.quiet, term)? {
         Some(detectors) => programs.extend(detectors),
         None => return Ok(Status::Usage),
