@@ -408,9 +408,8 @@ mod tests {
     #[test]
     fn a_port_that_is_named_is_that_of_its_tunnel() {
         let ports = [("vxlan", 8472), ("vxlan-gpe", 1), ("geneve", u16::MAX), ("gtp", 4789)];
-        let all = ports.into_iter().fold(Some(TunnelPorts::NONE), |all, (name, port)| {
-            all.and_then(|all| all.with(name, port))
-        });
+        let mut ports = ports.into_iter();
+        let all = ports.try_fold(TunnelPorts::NONE, |all, (name, port)| all.with(name, port));
         let inner = Headers::INNER.with_ports(all.expect("four ports"));
         let said = |headers, bytes: &[u8]| {
             describe_of(headers, LinkType::ETHERNET, bytes, bytes.len() as u32)
