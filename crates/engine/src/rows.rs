@@ -334,6 +334,11 @@ pub fn cell(column: &Column, i: usize, ty: &Type, arena: &Arena) -> Value {
     }
 }
 
+/// The largest word that a value of a type has: key parts rest on it.
+pub(crate) fn word_max(ty: &Type) -> u64 {
+    if *ty == Type::Mac { u64::MAX >> 16 } else { u64::MAX }
+}
+
 /// Stores `v` in row `i` of a column. An absent value leaves the row without one, and so does a
 /// float that is no finite number, which a registered function may return.
 pub fn set_cell(column: &mut Column, i: usize, v: &Value, arena: &mut Arena) {

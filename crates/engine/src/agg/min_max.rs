@@ -14,6 +14,7 @@ use super::fixed::{CellsResult, Fixed, Of};
 use super::{Aggregate, CellStep, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
 use crate::key::{Pool, read_text, write_text};
+use crate::rows::word_max;
 use std::any::Any;
 use weir_plan::{Expr, ExprKind};
 
@@ -21,13 +22,14 @@ use weir_plan::{Expr, ExprKind};
 pub(super) fn build(arg: &Expr, max: bool, nullable: bool) -> Box<dyn Aggregate> {
     // No packet has the time that stands for none in a fresh cell, be it the least or the greatest.
     let is_packet_time = matches!(&arg.kind, ExprKind::Field(id) if id.info().name == "ts");
+    let most = word_max(&arg.ty);
     match Class::of(&arg.ty) {
         Class::Pair => Box::new(Of(MinMaxPair { max })),
         Class::Text => Box::new(MinMaxText { max, pool: Pool::default() }),
         class if nullable && !is_packet_time => {
-            Box::new(Of::<_, 2>(MinMaxWord { class, max, is_packet_time }))
+            Box::new(Of::<_, 2>(MinMaxWord { class, max, is_packet_time, most }))
         }
-        class => Box::new(Of::<_, 1>(MinMaxWord { class, max, is_packet_time })),
+        class => Box::new(Of::<_, 1>(MinMaxWord { class, max, is_packet_time, most })),
     }
 }
 
@@ -38,6 +40,8 @@ struct MinMaxWord {
     max: bool,
     /// The values are times of packets: a fresh cell has none.
     is_packet_time: bool,
+    /// The largest word of its type: a state that came from elsewhere may hold more.
+    most: u64,
 }
 
 impl MinMaxWord {
@@ -88,7 +92,7 @@ impl Fixed<1> for MinMaxWord {
     fn finish(&self, &[best]: &[u64; 1]) -> CellsResult {
         match best {
             u64::MAX if self.is_packet_time => CellsResult::Absent,
-            _ => CellsResult::Value(self.unrank(best) as u128),
+            _ => CellsResult::Value(u128::from(self.unrank(best) & self.most)),
         }
     }
 }
