@@ -16,6 +16,8 @@ mod random;
 mod scan;
 #[path = "oracle/trim.rs"]
 mod trim;
+#[path = "oracle/tunnel.rs"]
+mod tunnel;
 
 use common::{Kernel, Oracle, Tally, check, crafted, fixtures, kernel, plan_of};
 use weir_offload::{Hook, OffloadOptions, compile};

@@ -8,6 +8,7 @@ use weir_capture::{Options, open};
 use weir_engine::conform::Frames;
 use weir_engine::functions::Functions;
 use weir_engine::naive::{self, TimeRules};
+use weir_engine::reading::Reading;
 use weir_offload::{
     FrameCount, Hook, KernelOutlet, KernelProgram, MapSpec, NotOffloaded, OffloadOptions, compile,
 };
@@ -15,6 +16,7 @@ use weir_packet::craft::Frame;
 use weir_packet::egress::Outlet;
 use weir_packet::fields::FieldId;
 use weir_packet::source::{FrameBatch, LinkType};
+use weir_packet::walk::Headers;
 use weir_plan::physical::Physical;
 use weir_plan::stage::{Column, Schema, Stage};
 use weir_plan::{Expr, Input, SampleBy, Value};
@@ -91,7 +93,17 @@ pub(crate) fn plan_of(text: &str) -> Physical {
 
 /// The program for a query, in the kernel.
 pub(crate) fn kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
-    kernel_of(&plan_of(text), OffloadOptions::new(hook, processors()))
+    kernel_read_by(Headers::OUTER, text, hook)
+}
+
+/// The same, which reads this packet of a frame.
+pub(crate) fn kernel_read_by(
+    headers: Headers,
+    text: &str,
+    hook: Hook,
+) -> Result<Kernel, NotOffloaded> {
+    let options = OffloadOptions { headers, ..OffloadOptions::new(hook, processors()) };
+    kernel_of(&plan_of(text), options)
 }
 
 /// The same, which makes groups where it can.
@@ -240,9 +252,18 @@ impl Oracle {
 
     /// The same of a program.
     pub(crate) fn of(program: weir_plan::Program, frames: &[Vec<u8>]) -> Oracle {
-        let kept = rows(&numbered(program), frames);
+        Oracle::read_by(Headers::OUTER, program, frames)
+    }
+
+    /// The same where fields are those of this packet of a frame.
+    pub(crate) fn read_by(
+        headers: Headers,
+        program: weir_plan::Program,
+        frames: &[Vec<u8>],
+    ) -> Oracle {
+        let kept = rows(&numbered(program), headers, frames);
         let faulty = numbered(program_of("packets | where malformed or cut"));
-        Oracle { kept, faulty: rows(&faulty, frames) }
+        Oracle { kept, faulty: rows(&faulty, headers, frames) }
     }
 }
 
@@ -323,8 +344,9 @@ fn timed(frames: &[Vec<u8>]) -> Vec<(i64, Vec<u8>)> {
 const TIME: TimeRules = TimeRules { lateness_ns: 0, jump_ns: i64::MAX };
 
 /// Which frames' numbers a program puts out.
-fn rows(program: &weir_plan::Program, frames: &[Vec<u8>]) -> Vec<bool> {
-    let mut source = Frames::new(LinkType::ETHERNET, &timed(frames));
+fn rows(program: &weir_plan::Program, headers: Headers, frames: &[Vec<u8>]) -> Vec<bool> {
+    let source = Frames::new(LinkType::ETHERNET, &timed(frames));
+    let mut source = Reading::new(source).headers(headers);
     let answer = naive::run(program, &Functions::default(), &mut source, &TIME);
     let mut kept = vec![false; frames.len()];
     for (_, row) in answer.rows {
