@@ -30,8 +30,8 @@ pub struct KernelProgram {
     /// the frame workers need to see. 0: the frame is finished; [`WHOLE`]: all; in XDP also
     /// [`redirect_to`] an outlet, and [`TO_HOST`]. To the kernel that is what a socket filter
     /// returns. At the other hooks, the program of the capture calls it and hands frames up; so it
-    /// has [`STACK_BYTES`](crate::STACK_BYTES) of stack. Maps are named by their position in `maps`,
-    /// until [`Code::with_maps`] puts file descriptors there.
+    /// has [`STACK_BYTES`](crate::STACK_BYTES) of stack. Maps are named by their position in
+    /// `maps`, until [`Code::with_maps`] puts file descriptors there.
     pub code: Code,
     /// The maps that it uses; the first holds the [`FrameCount`]s.
     pub maps: Vec<MapSpec>,

@@ -9,9 +9,9 @@ const CUT_TRANSPORT_LEN: usize = 20;
 
 /// What is compared of a frame: of an IP packet its bytes without TTL or hop limit, and without the
 /// checksum of an IPv4 header. What is around the packet is left out: link headers, tags, labels,
-/// padding, with `--headers inner` the tunnel. Of a packet that was cut only its headers and 20 bytes
-/// from its transport header on are compared, so that a tag does not change how much is left of it.
-/// A frame without an IP packet is compared whole.
+/// padding, with `--headers inner` the tunnel. Of a packet that was cut only its headers and 20
+/// bytes from its transport header on are compared, so that a tag does not change how much is left
+/// of it. A frame without an IP packet is compared whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compared<'a> {
     /// What it is.
