@@ -43,15 +43,14 @@ pub(crate) use report::ReportArgs;
 pub(crate) use rows::RowArgs;
 pub(crate) use rules::RulesArgs;
 pub(crate) use site::SiteArgs;
-pub(crate) use values::{ExportTo, ExportVersion, Headers, file_size};
-pub(crate) use write::WriteArgs;
-
+pub(crate) use values::{ExportTo, ExportVersion, Headers, SlowSink, file_size};
 use values::{batches, duration, format, param, seconds, workers};
+pub(crate) use write::WriteArgs;
 
 use crate::exit::usage;
 use crate::memory::MemoryShare;
 use crate::term::ColorWhen;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -377,20 +376,10 @@ pub(crate) struct RunOptions {
     pub(crate) partitions: PartitionsArgs,
 }
 
-/// What happens to rows that a sink does not take in time.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SlowSink {
-    /// Rows wait, and packets wait with them
-    Wait,
-    /// Rows are left out and counted
-    Drop,
-}
-
 impl RunOptions {
     /// How headers are read where packets are in tunnels.
     pub(crate) fn headers(&self) -> weir_packet::walk::Headers {
-        let headers: weir_packet::walk::Headers = self.headers.into();
-        headers.with_ports(self.rules.tunnel_ports())
+        weir_packet::walk::Headers::from(self.headers).with_ports(self.rules.tunnel_ports())
     }
 
     /// Whether programs may come and go.

@@ -130,6 +130,15 @@ impl From<Headers> for weir_packet::walk::Headers {
     }
 }
 
+/// What happens to rows that a sink does not take in time.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlowSink {
+    /// Rows wait, and packets wait with them
+    Wait,
+    /// Rows are left out and counted
+    Drop,
+}
+
 /// The format of times.
 #[derive(ValueEnum, Clone, Copy, Debug)]
 pub(crate) enum Time {
