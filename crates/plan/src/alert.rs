@@ -12,13 +12,13 @@ use weir_base::alert::AlertSeverity;
 ///
 /// Each row that comes asserts the alert for its key, at the time that it came: the later of its
 /// event time and the watermark, as in a [`crate::Scan`]. A key that does not fire begins to, with
-/// a row of state [`AlertState::Start`](weir_base::alert::AlertState::Start). One that fires goes on, without a row; with `repeat_ns`
-/// there is a row of state [`AlertState::Ongoing`](weir_base::alert::AlertState::Ongoing) if that much time or more has passed since the
+/// a row of state [`AlertState::Start`]. One that fires goes on, without a row; with `repeat_ns`
+/// there is a row of state [`AlertState::Ongoing`] if that much time or more has passed since the
 /// last row of the key. A key fires [until](Alert::until) the hold is over, and the length of a
 /// window, after the latest time that it was asserted: a later row ends it and begins anew, and so
 /// does a [tick](Alert::tick) of the watermark that has passed that time. Then there is a row of
-/// state [`AlertState::End`](weir_base::alert::AlertState::End), whose event time is when it ended. At the end of the input there is a
-/// row of state [`AlertState::Open`](weir_base::alert::AlertState::Open) for each key that still fires.
+/// state [`AlertState::End`], whose event time is when it ended. At the end of the input there is a
+/// row of state [`AlertState::Open`] for each key that still fires.
 ///
 /// Where `max_keys` fire, a further key ends the one whose latest assertion has the earliest time,
 /// of several the one that came first: its event time is that of the row, and it is counted as
@@ -28,6 +28,11 @@ use weir_base::alert::AlertSeverity;
 /// the key fired. Those of an end are of the row with the peak: the first of the rows whose
 /// compared value is the largest (the smallest, where it had to be below the threshold), or just
 /// the first where nothing is compared.
+///
+/// [`AlertState::Start`]: weir_base::alert::AlertState::Start
+/// [`AlertState::Ongoing`]: weir_base::alert::AlertState::Ongoing
+/// [`AlertState::End`]: weir_base::alert::AlertState::End
+/// [`AlertState::Open`]: weir_base::alert::AlertState::Open
 #[derive(Clone, PartialEq, Debug)]
 pub struct Alert {
     /// What the rule is called: the output's name among those of several programs.

@@ -626,6 +626,7 @@ const PLAIN: &[&str] = &[
     "Which addresses stand behind a name?",
     "Which banners do servers show?",
     "How do I share a capture without addresses?",
+    "Which packets does a SPAN port deliver twice?",
 ];
 
 #[test]
