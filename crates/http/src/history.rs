@@ -1,9 +1,9 @@
 //! The latest rows of a program.
 //!
 //! Rows get their numbers when a client asks for them. Until then they wait as they are, in full
-//! batches, so that rows that nobody follows cost no more than their copy. All clients share what
-//! is kept: each has a cursor, and none has a buffer. Who reads slowly skips rows, and is told how
-//! many.
+//! batches, so that rows that nobody follows cost no more than their copy. All clients share these
+//! rows: each has a cursor, and none has a buffer. A client that reads slowly skips rows, and is
+//! told how many.
 
 use crate::block::{BlockBody, RowBlock};
 use crate::form::{LineWriter, ShownOutput};
@@ -140,9 +140,11 @@ impl History {
     }
 
     /// Forgets rows that are too many for the program: the caller asks until there are none.
-    pub(crate) fn shrink(&mut self, output: usize) -> Option<Forgotten> {
-        let of = &self.outputs[output];
-        if of.is_long && of.unread_bytes > LATEST_BYTES_MAX && of.unread.len() > 1 {
+    pub(crate) fn shrink(&mut self) -> Option<Forgotten> {
+        let is_over = |of: &OutputHistory| {
+            of.is_long && of.unread_bytes > LATEST_BYTES_MAX && of.unread.len() > 1
+        };
+        if let Some(output) = self.outputs.iter().position(is_over) {
             return self.forget_unread(output);
         }
         (self.bytes() > PROGRAM_HISTORY_MAX).then(|| self.forget()).flatten()

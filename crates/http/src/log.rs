@@ -119,10 +119,15 @@ impl LogState {
         of_program.map(|s| rows.end.saturating_sub(s.next.max(rows.start))).sum()
     }
 
-    /// Forgets the oldest rows beyond the bounds; gives how many streams lost.
-    fn shrink(&mut self, program: &str, output: usize) -> u64 {
+    /// Changes the rows of a program, and forgets the oldest rows beyond the bounds; gives how many
+    /// streams lost.
+    fn change(&mut self, program: &str, change: impl FnOnce(&mut History)) -> u64 {
+        let Some(history) = self.programs.get_mut(program) else { return 0 };
+        let before = history.bytes();
+        change(history);
+        self.bytes = self.bytes - before + history.bytes();
         let mut lost = 0;
-        while let Some(gone) = self.programs.get_mut(program).and_then(|h| h.shrink(output)) {
+        while let Some(gone) = self.programs.get_mut(program).and_then(History::shrink) {
             lost += self.forget(program, &gone);
         }
         while self.bytes > HISTORY_BYTES_MAX {
@@ -227,12 +232,7 @@ impl RowLog {
             return;
         }
         let is_read = is_read || log.followers.load(Ordering::Relaxed) > 0;
-        let Some(history) = state.programs.get_mut(&program) else { return };
-        let before = history.bytes();
-        history.append(at, rows, is_read);
-        let after = history.bytes();
-        state.bytes = state.bytes - before + after;
-        let lost = state.shrink(&program, at);
+        let lost = state.change(&program, |history| history.append(at, rows, is_read));
         log.lost.fetch_add(lost, Ordering::Relaxed);
         state.wake(Some(&program));
     }
@@ -315,13 +315,7 @@ impl RowLog {
     }
 
     fn weigh(&self, program: &str, first: u64, bytes: usize) {
-        let mut state = self.0.state.lock();
-        let Some(history) = state.programs.get_mut(program) else { return };
-        let before = history.bytes();
-        history.weigh(first, bytes);
-        let after = history.bytes();
-        state.bytes = state.bytes - before + after;
-        let lost = state.shrink(program, 0);
+        let lost = self.0.state.lock().change(program, |history| history.weigh(first, bytes));
         self.0.lost.fetch_add(lost, Ordering::Relaxed);
     }
 

@@ -70,7 +70,7 @@ fn of_rows_that_nobody_reads_the_latest_of_each_output_stay() {
     history.append(0, &rows(0..100, 5), false);
     while next < 600_000 {
         history.append(1, &rows(next..next + 100, 40), false);
-        while let Some(gone) = history.shrink(1) {
+        while let Some(gone) = history.shrink() {
             forgotten += (gone.rows.end - gone.rows.start) as i64;
         }
         next += 100;
@@ -93,7 +93,7 @@ fn rows_beyond_the_bounds_are_counted() {
     let mut gone = 0;
     for n in 0..5 * BATCH as i64 {
         add(&mut history, 0, n, PROGRAM_HISTORY_MAX / 5 * 2 / BATCH);
-        while let Some(forgotten) = history.shrink(0) {
+        while let Some(forgotten) = history.shrink() {
             gone += forgotten.rows.end - forgotten.rows.start;
         }
         assert!(history.bytes() <= PROGRAM_HISTORY_MAX + HISTORY_BYTES_MAX / 8);
@@ -117,7 +117,7 @@ fn few_rows_stay_however_many_another_output_has() {
     for n in 0..20 {
         history.append(0, &rows(n * 256..(n + 1) * 256, PROGRAM_HISTORY_MAX / 8 / 256), true);
         history.next();
-        while let Some(forgotten) = history.shrink(0) {
+        while let Some(forgotten) = history.shrink() {
             gone += forgotten.rows.end - forgotten.rows.start;
         }
     }
@@ -139,7 +139,7 @@ fn outputs_with_many_rows_reach_equally_far_back() {
         history.append(0, &rows(n..n + 256, PROGRAM_HISTORY_MAX / 32 / 256), true);
         history.append(1, &rows(n..n + 256, PROGRAM_HISTORY_MAX / 96 / 256), true);
         history.next();
-        while history.shrink(0).is_some() {}
+        while history.shrink().is_some() {}
     }
     let kept: Vec<usize> = history.outputs.iter().map(|of| of.blocks.len()).collect();
     assert!(kept[0].abs_diff(kept[1]) <= 1 && kept[0] > 15, "{kept:?}");
