@@ -3,7 +3,7 @@
 use crate::framing::StreamFault;
 use crate::head::ProbeHead;
 use crate::limits::{STREAM_AHEAD_BYTES, STREAMS_AHEAD_BYTES};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ impl Inbox {
                 && (is_beyond(bytes, STREAM_AHEAD_BYTES)
                     || is_beyond(queues.bytes, STREAMS_AHEAD_BYTES))
         };
-        let mut queues = self.lock();
+        let mut queues = self.queues.lock();
         self.taken.wait_while(&mut queues, is_full);
         if queues.streams[stream].is_over {
             return false;
@@ -88,7 +88,7 @@ impl Inbox {
         let is_there =
             |queues: &Queues, stream: &usize| !queues.streams[*stream].waiting.is_empty();
         let nothing = |queues: &mut Queues| !wanted.iter().any(|stream| is_there(queues, stream));
-        let mut queues = self.lock();
+        let mut queues = self.queues.lock();
         self.came.wait_while_for(&mut queues, nothing, patience);
         let ready = || wanted.iter().copied().filter(|stream| is_there(&queues, stream));
         let next = ready().filter(|stream| *stream >= queues.turn).min();
@@ -105,16 +105,12 @@ impl Inbox {
 
     /// Says that nothing of a stream is taken any more, and forgets what waits.
     pub(crate) fn end(&self, stream: usize) {
-        let mut queues = self.lock();
+        let mut queues = self.queues.lock();
         let over = StreamQueue { is_over: true, ..StreamQueue::default() };
         let before = std::mem::replace(&mut queues.streams[stream], over);
         queues.bytes -= before.bytes;
         drop(queues);
         self.taken.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock()
     }
 }
 
@@ -191,8 +187,8 @@ mod tests {
         assert!(!ahead.is_finished());
         inbox.end(2);
         assert!(ahead.join().expect("it returns"), "there is room now");
-        let waiting: usize = inbox.lock().streams.iter().map(|queue| queue.bytes).sum();
-        assert_eq!(inbox.lock().bytes, waiting);
+        let waiting: usize = inbox.queues.lock().streams.iter().map(|queue| queue.bytes).sum();
+        assert_eq!(inbox.queues.lock().bytes, waiting);
     }
 
     #[test]
@@ -209,12 +205,12 @@ mod tests {
         let flood = thread::spawn(move || {
             (0..STREAM_AHEAD_BYTES).take_while(|_| theirs.put(0, message(0))).count()
         });
-        while inbox.lock().streams[0].bytes + ARRIVAL_BYTES <= STREAM_AHEAD_BYTES {
+        while inbox.queues.lock().streams[0].bytes + ARRIVAL_BYTES <= STREAM_AHEAD_BYTES {
             thread::yield_now();
         }
         inbox.end(0);
         assert_eq!(flood.join().expect("it returns"), STREAM_AHEAD_BYTES / ARRIVAL_BYTES);
-        assert_eq!(inbox.lock().streams[0].waiting.len(), 0, "what waited is forgotten");
+        assert_eq!(inbox.queues.lock().streams[0].waiting.len(), 0, "what waited is forgotten");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Passes over the same packets, which are read again for each change of the programs.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_engine::run::Changes;
@@ -34,7 +34,7 @@ impl Passes {
     /// Ends the pass that goes on, and runs this program in the next one. Before that `prepare`
     /// prepares it, and is told whether it takes the place of another that was to be next.
     pub(crate) fn demand(&self, program: Program, prepare: impl FnOnce(bool)) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         prepare(state.next.is_some());
         state.next = Some(program);
         state.stop.store(true, Ordering::SeqCst);
@@ -44,7 +44,7 @@ impl Passes {
 
     /// Begins a pass, which ends when the result is set.
     pub fn begin(&self) -> Arc<AtomicBool> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // A demand that came meanwhile ends it at once.
         let stop = Arc::new(AtomicBool::new(state.over || state.next.is_some()));
         state.stop = Arc::clone(&stop);
@@ -53,7 +53,7 @@ impl Passes {
 
     /// Ends the pass that goes on; there is none after it.
     pub fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.over = true;
         state.stop.store(true, Ordering::SeqCst);
         drop(state);
@@ -62,26 +62,22 @@ impl Passes {
 
     /// Whether there is a program for the next pass already.
     pub fn has_next(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.next.is_some() && !state.over
     }
 
     /// Waits until it is known whether there is a next pass; says whether there is one.
     pub fn wait(&self) -> bool {
         let idle = |state: &mut PassState| !state.over && state.next.is_none();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         self.changed.wait_while(&mut state, idle);
         !state.over
     }
 
     /// The program of the next pass, if there is one.
     pub fn next(&self) -> Option<Program> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.over { None } else { state.next.take() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PassState> {
-        self.state.lock()
     }
 }
 

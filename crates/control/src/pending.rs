@@ -1,7 +1,7 @@
 //! Which programs run after the next change.
 
 use crate::rows::RowCounts;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_engine::rows::Sink;
@@ -26,20 +26,16 @@ pub struct PendingChanges(Mutex<VecDeque<Vec<NextProgram>>>);
 impl PendingChanges {
     /// Adds the programs that run after the next change.
     pub(crate) fn add(&self, programs: Vec<NextProgram>) {
-        self.lock().push_back(programs);
+        self.0.lock().push_back(programs);
     }
 
     /// Takes the latest back, whose change is not made.
     pub(crate) fn take_back(&self) {
-        self.lock().pop_back();
+        self.0.lock().pop_back();
     }
 
     /// The programs that run from now on.
     pub(crate) fn next(&self) -> Option<Vec<NextProgram>> {
-        self.lock().pop_front()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Vec<NextProgram>>> {
-        self.0.lock()
+        self.0.lock().pop_front()
     }
 }

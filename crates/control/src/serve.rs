@@ -10,7 +10,7 @@
 //! Where all clients are being answered, the next one is refused at once.
 
 use crate::connection::{Connection, Listener};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -167,12 +167,8 @@ impl<C> Present<C> {
         self.stage.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<C>> {
-        self.stream.lock()
-    }
-
     fn take_stream(&self) -> Option<C> {
-        self.lock().take()
+        self.stream.lock().take()
     }
 }
 
@@ -200,7 +196,7 @@ fn make_room<C: Connection>(present: &mut Vec<Arc<Present<C>>>, most: usize) -> 
         None => (first(Stage::Asks)?, Shutdown::Read),
     };
     // Its thread sees the end.
-    leaves.lock().as_ref()?.end(how).ok()
+    leaves.stream.lock().as_ref()?.end(how).ok()
 }
 
 /// Answers a client that there are too many, without waiting for it.

@@ -3,7 +3,7 @@
 use crate::counts::DeliveryCounts;
 use crate::limits::{ALERT_BYTES_MAX, DRAIN, FAREWELL, PIPE_BYTES_MAX, PIPE_PATIENCE};
 use crate::message::{END, Report, Setup};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufReader, Write as _};
@@ -115,16 +115,12 @@ impl Courier {
         Ok(Courier(Arc::new(CourierData { state: Mutex::new(state), changed: Condvar::new() })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, CourierState> {
-        self.0.state.lock()
-    }
-
     /// Starts the threads that write to the process and read what it reports. `say` tells the user.
     ///
     /// # Errors
     /// When the system gives no thread.
     pub fn run(&self, say: impl Fn(&str) + Send + 'static) -> io::Result<()> {
-        let Some(process) = self.lock().process.take() else { return Ok(()) };
+        let Some(process) = self.0.state.lock().process.take() else { return Ok(()) };
         let Process { child, input, output } = process;
         let (writes, reads) = (self.clone(), self.clone());
         thread::Builder::new().name("alerts".to_owned()).spawn(move || writes.write(input))?;
@@ -135,7 +131,7 @@ impl Courier {
 
     /// Hands over an alert, a line of JSON without its end.
     pub fn give(&self, line: &[u8], when_full: WhenFull) {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         state.alerts += 1;
         let has_room = |state: &CourierState| state.bytes + line.len() < PIPE_BYTES_MAX;
         if when_full == WhenFull::Wait && !has_room(&state) && !state.stuck {
@@ -154,7 +150,7 @@ impl Courier {
 
     /// What became of the alerts so far.
     pub fn counts(&self) -> DeliveryCounts {
-        let state = self.lock();
+        let state = self.0.state.lock();
         let mut counts = DeliveryCounts {
             alerts: state.alerts,
             missed: state.missed,
@@ -181,7 +177,7 @@ impl Courier {
     /// Says that nothing more comes, and waits until everything is delivered, for some seconds.
     /// `is_slow` is called if that takes longer than a moment.
     pub fn finish(&self, is_slow: impl FnOnce()) -> DeliveryCounts {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         if state.stage == Stage::Running {
             state.stage = Stage::Ending;
         }
@@ -203,7 +199,7 @@ impl Courier {
     /// Writes to the process what waits, until nothing more comes or it has gone.
     fn write(&self, mut input: ChildStdin) {
         loop {
-            let mut state = self.lock();
+            let mut state = self.0.state.lock();
             while state.waiting.is_empty() {
                 if state.stage != Stage::Running {
                     drop(state);
@@ -220,7 +216,7 @@ impl Courier {
                 if input.write_all(&line).is_err() {
                     return;
                 }
-                let mut state = self.lock();
+                let mut state = self.0.state.lock();
                 state.bytes -= line.len();
                 state.stuck = false;
                 self.0.changed.notify_all();
@@ -232,11 +228,11 @@ impl Courier {
     fn read(&self, mut child: Child, mut output: BufReader<ChildStdout>, say: impl Fn(&str)) {
         while let Ok(Some(report)) = Report::read(&mut output) {
             report.say.iter().for_each(|line| say(line));
-            self.lock().report = report;
+            self.0.state.lock().report = report;
             self.0.changed.notify_all();
         }
         let status = child.wait();
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         let how = match status {
             Ok(status) if status.success() && state.stage == Stage::Ending => None,
             Ok(status) => Some(status.to_string()),

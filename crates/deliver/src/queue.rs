@@ -5,7 +5,7 @@ use crate::clock;
 use crate::journal::Journal;
 use crate::limits::{QUEUE_ALERTS_MAX, QUEUE_BYTES_MAX};
 use crate::receiver::Batching;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,13 +49,9 @@ pub(crate) enum Next {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock()
-    }
-
     /// Keeps alerts in files, and waits for those that an earlier run has left there.
     pub(crate) fn keep(&self, journal: Journal, left: Vec<Arc<Alert>>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.bytes += left.iter().map(|alert| alert.bytes()).sum::<usize>();
         state.alerts.extend(left);
         state.journal = Some(journal);
@@ -63,17 +59,17 @@ impl Queue {
 
     /// Whether alerts that wait are kept in files.
     pub(crate) fn keeps(&self) -> bool {
-        self.lock().journal.as_ref().is_some_and(|journal| journal.failed().is_none())
+        self.state.lock().journal.as_ref().is_some_and(|journal| journal.failed().is_none())
     }
 
     /// Why they are not, if they should be.
     pub(crate) fn keeps_no_more(&self) -> Option<String> {
-        self.lock().journal.as_ref().and_then(Journal::failed).map(str::to_owned)
+        self.state.lock().journal.as_ref().and_then(Journal::failed).map(str::to_owned)
     }
 
     /// Adds an alert; whether there was room.
     pub(crate) fn push(&self, alert: Arc<Alert>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let bytes = state.bytes + alert.bytes();
         if state.alerts.len() >= QUEUE_ALERTS_MAX || bytes > QUEUE_BYTES_MAX {
             return false;
@@ -90,13 +86,13 @@ impl Queue {
 
     /// Nothing more will come.
     pub(crate) fn end(&self) {
-        self.lock().ending = true;
+        self.state.lock().ending = true;
         self.changed.notify_all();
     }
 
     /// How many alerts wait.
     pub(crate) fn len(&self) -> usize {
-        self.lock().alerts.len()
+        self.state.lock().alerts.len()
     }
 
     /// Waits for what to do next. The next message may not go out before `not_before`, unless the
@@ -107,7 +103,7 @@ impl Queue {
         not_before: Instant,
         repeat_at: Option<Instant>,
     ) -> Next {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             let now = clock::now();
             // First, since a receiver may take what is not repeated for over.
@@ -136,13 +132,13 @@ impl Queue {
 
     /// Removes the first alerts.
     pub(crate) fn remove(&self, n: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         (0..n).for_each(|_| state.remove_first());
     }
 
     /// Removes the first alerts that have waited for so long; says how many.
     pub(crate) fn remove_older(&self, age: Duration) -> usize {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let now = clock::now();
         let mut n = 0;
         while state.alerts.front().is_some_and(|a| now.saturating_duration_since(a.came) > age) {
@@ -154,7 +150,7 @@ impl Queue {
 
     /// Waits so long, or only for `ending` where the run ends (meanwhile).
     pub(crate) fn pause(&self, pause: Duration, ending: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let until = clock::now() + pause;
         while !state.ending {
             let left = until.saturating_duration_since(clock::now());
@@ -183,7 +179,7 @@ mod tests {
         let room = (0..QUEUE_ALERTS_MAX + 5).filter(|_| queue.push(Arc::clone(&one))).count();
         assert_eq!((room, queue.len()), (QUEUE_ALERTS_MAX, QUEUE_ALERTS_MAX));
         queue.remove(QUEUE_ALERTS_MAX + 1);
-        assert_eq!((queue.len(), queue.lock().bytes), (0, 0));
+        assert_eq!((queue.len(), queue.state.lock().bytes), (0, 0));
         let big = Alert { json: "x".repeat(QUEUE_BYTES_MAX / 3), ..alert("start", "high", "x") };
         let big = Arc::new(big);
         assert_eq!((0..5).filter(|_| queue.push(Arc::clone(&big))).count(), 2);

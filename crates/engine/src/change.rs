@@ -1,7 +1,7 @@
 //! What runs may change while it runs: programs come and go, and others miss no packet.
 
 use crate::panics::caught;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -71,10 +71,10 @@ impl fmt::Debug for Queue {
 impl Changes {
     /// Sends one. After the end of the run it is dropped.
     pub fn send(&self, change: Change) {
-        let compile = self.lock().compile.clone();
+        let compile = self.queue.lock().compile.clone();
         // A fault of this is one of the run, which compiles the change itself then.
         let compile = compile.and_then(|by| caught(|| ((*by)(&change), by)).ok());
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         if !queue.closed {
             queue.changes.push_back((change, compile));
             self.waiting.store(true, Ordering::Release);
@@ -83,7 +83,7 @@ impl Changes {
 
     /// From now on compiles changes so.
     pub(crate) fn compile_by(&self, compile: Compile) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         if !queue.closed {
             queue.compile = Some(compile);
         }
@@ -91,7 +91,7 @@ impl Changes {
 
     /// The run has ended: nothing changes any more.
     pub(crate) fn close(&self) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         queue.closed = true;
         self.waiting.store(false, Ordering::Release);
         let dropped = (std::mem::take(&mut queue.changes), queue.compile.take());
@@ -106,17 +106,13 @@ impl Changes {
 
     /// The next one, compiled unless another change came between.
     pub(crate) fn take(&self) -> Option<(Change, Option<Compiled>)> {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let change = queue.changes.pop_front();
         self.waiting.store(!queue.changes.is_empty(), Ordering::Release);
         let (change, compiled) = change?;
         let now = queue.compile.as_ref();
         let compiled = compiled.filter(|(_, by)| now.is_some_and(|now| Arc::ptr_eq(now, by)));
         Some((change, compiled.map(|(program, _)| program)))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock()
     }
 }
 

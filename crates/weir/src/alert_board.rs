@@ -4,7 +4,7 @@
 //! for longest, and clients are told how many did.
 
 use crate::observe::Observer;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -105,7 +105,7 @@ impl AlertBoard {
         asked: &AlertsQuestion,
         running: &[(String, usize)],
     ) -> Option<Json> {
-        let board = self.lock();
+        let board = self.0.lock();
         if let Some(program) = &asked.program {
             let is_known = running.iter().any(|(name, _)| name == program)
                 || board.alerts.keys().any(|id| id[0] == *program);
@@ -118,10 +118,6 @@ impl AlertBoard {
     /// What keeps the alerts among rows on their way to a sink.
     pub(crate) fn observer(&self, form: RowForm) -> BoardObserver {
         BoardObserver { board: self.clone(), form, outputs: Vec::new(), anew: false }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, KeptAlerts> {
-        self.0.lock()
     }
 }
 
@@ -170,7 +166,7 @@ impl AlertOutput {
 impl Observer for BoardObserver {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         if std::mem::take(&mut self.anew) {
-            *self.board.lock() = KeptAlerts::default();
+            *self.board.0.lock() = KeptAlerts::default();
         }
         let shown = self.form.shown(outputs).into_iter().zip(self.form.writers(outputs));
         let one = |(output, (shown, writer)): (&Output, (ShownOutput, LineWriter))| {
@@ -184,7 +180,7 @@ impl Observer for BoardObserver {
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         let Some(Some(of)) = self.outputs.get(output) else { return Ok(()) };
         let lines = of.writer.lines(rows);
-        let mut board = self.board.lock();
+        let mut board = self.board.0.lock();
         let each = lines.split(|b| *b == b'\n').filter(|line| !line.is_empty());
         for (i, line) in each.enumerate().take(rows.len) {
             let ended = of.text(rows, i, of.state) == AlertState::End.name();

@@ -7,7 +7,7 @@ use crate::args::HttpArgs;
 use crate::observe::Observer;
 use crate::term::Term;
 use family::{Family, RowsLeftOut};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Exports {
     /// From now on rows are of these outputs. Metrics that stay the same go on; of two with one
     /// name, the first counts.
     fn begin(&self, outputs: &[Output]) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let mut before = std::mem::take(&mut state.families);
         state.outputs.clear();
         for output in outputs {
@@ -116,7 +116,7 @@ impl Exports {
     }
 
     fn count(&self, output: usize, rows: &Rows) {
-        let State { families, outputs } = &mut *self.lock();
+        let State { families, outputs } = &mut *self.0.lock();
         for name in outputs.get(output).into_iter().flatten() {
             if let Some(family) = families.get_mut(name) {
                 (0..rows.len).for_each(|i| family.row(rows, i));
@@ -126,7 +126,7 @@ impl Exports {
 
     /// Writes all metrics, and how many rows each of them left out.
     pub(crate) fn write(&self, out: &mut Exposition) {
-        let families = &mut self.lock().families;
+        let families = &mut self.0.lock().families;
         families.values_mut().for_each(|family| family.write(out));
         let of = |n: fn(RowsLeftOut) -> u64| {
             families
@@ -137,10 +137,6 @@ impl Exports {
         out.counter("weir_metric_rows_skipped", about, of(|rows| rows.skipped));
         let about = "Rows whose labels found no room in a metric of a query: they are in _other.";
         out.counter("weir_metric_rows_beyond", about, of(|rows| rows.beyond));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) use states::StateMemory;
 
 use finished::{FinishedLog, window_start};
 use nix::time::{ClockId, clock_gettime};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -166,12 +166,12 @@ impl KernelTables {
 
     /// Whether these are its tables.
     pub(crate) fn are(&self, tables: &[Table]) -> bool {
-        self.lock().windows.iter().map(|window| &window.table).eq(tables)
+        self.state.lock().windows.iter().map(|window| &window.table).eq(tables)
     }
 
     /// Whether there is a program whose groups are read.
     pub(crate) fn has_programs(&self) -> bool {
-        !self.lock().programs.is_empty()
+        !self.state.lock().programs.is_empty()
     }
 
     /// Makes the memory of one more program, which counts frames there.
@@ -184,7 +184,7 @@ impl KernelTables {
         actions: Option<&Actions>,
         states: &[StateTable],
     ) -> io::Result<ProgramTables> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let states = states.iter().map(|table| state.states_of(table));
         let states = states.collect::<io::Result<Vec<_>>>()?;
         let control = SharedMemory::new("weir-control", state.control.words())?;
@@ -201,7 +201,7 @@ impl KernelTables {
 
     /// Reads the groups of a program, which was loaded with the memory that was made for it.
     pub(crate) fn read_from(&self, program: ProgramTables) {
-        self.lock().programs.push(program);
+        self.state.lock().programs.push(program);
     }
 
     /// Starts the thread that ends windows. It ends with the run.
@@ -215,7 +215,7 @@ impl KernelTables {
     }
 
     fn keep_time(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.ended {
             state.tick((self.clocks)());
             let now = (self.clocks)().real;
@@ -228,33 +228,29 @@ impl KernelTables {
     /// Ends the windows whose time has come.
     #[cfg(test)]
     fn tick(&self) {
-        self.lock().tick((self.clocks)());
+        self.state.lock().tick((self.clocks)());
     }
 
     /// Whether all frames go up, since programs have changed; `None` where programs can't change.
     pub(crate) fn hands_up(&self) -> Option<bool> {
-        let state = self.lock();
+        let state = self.state.lock();
         let may_change = state.programs.iter().any(|program| program.frames.may_change);
         may_change.then_some(state.hands_up)
     }
 
     /// How late a window was ended so far, at most.
     pub(crate) fn latest(&self) -> Duration {
-        Duration::from_nanos(self.lock().latest.unsigned_abs())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TableState> {
-        self.state.lock()
+        Duration::from_nanos(self.state.lock().latest.unsigned_abs())
     }
 }
 
 impl KernelFeed for KernelTables {
     fn pipelines(&self) -> Vec<PipelineId> {
-        self.lock().windows.iter().map(|window| window.table.pipeline).collect()
+        self.state.lock().windows.iter().map(|window| window.table.pipeline).collect()
     }
 
     fn close(&self, pipeline: PipelineId, before: Option<i64>, out: &mut dyn FnMut(KernelGroups)) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let of = |w: &OpenWindow| w.table.pipeline == pipeline;
         let Some(t) = state.windows.iter().position(of) else { return };
         match before {
@@ -279,22 +275,22 @@ impl KernelFeed for KernelTables {
     }
 
     fn orders_by_time(&self) -> bool {
-        self.lock().windows.iter().any(|window| window.table.is_ordered())
+        self.state.lock().windows.iter().any(|window| window.table.is_ordered())
     }
 
     fn count_by(&self, span_ns: i64) {
-        self.lock().finished.count_by(span_ns);
+        self.state.lock().finished.count_by(span_ns);
         // The thread may have to look earlier than it thought.
         self.wake.notify_all();
     }
 
     fn finished_before(&self, time: i64) -> u64 {
-        let TableState { programs, finished, .. } = &mut *self.lock();
+        let TableState { programs, finished, .. } = &mut *self.state.lock();
         finished.before(time, || finished_by(programs))
     }
 
     fn hand_up(&self, all: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.programs.iter().for_each(|program| program.frames.hand_up(all));
         if all {
             // Then no program is left that goes by what the word said before. Only a kernel that
@@ -310,13 +306,13 @@ impl KernelFeed for KernelTables {
     }
 
     fn count_ends(&self, ends: &mut Ends) {
-        let state = self.lock();
+        let state = self.state.lock();
         let deeds = state.programs.iter().filter_map(|program| program.deeds.as_ref());
         deeds.for_each(|deeds| deeds.count(ends));
     }
 
     fn states(&self, pipeline: PipelineId, stage: usize) -> Option<Arc<dyn KernelStates>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let of = |m: &&Arc<StateMemory>| (m.table.pipeline, m.table.stage) == (pipeline, stage);
         let found = state.states.iter().find(of)?;
         Some(Arc::clone(found) as Arc<dyn KernelStates>)

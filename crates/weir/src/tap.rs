@@ -1,6 +1,6 @@
 //! Rows on their way to the sink, counted by program, and shown to clients over HTTP.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(crate) struct Tallies(Arc<Mutex<BTreeMap<String, RowTally>>>);
 impl Tallies {
     /// Each program, by name.
     pub(crate) fn all(&self) -> Vec<(String, RowTally)> {
-        self.lock().iter().map(|(name, tally)| (name.clone(), *tally)).collect()
+        self.0.lock().iter().map(|(name, tally)| (name.clone(), *tally)).collect()
     }
 
     fn add(&self, program: &str, emitted: u64, refused: u64) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let name = if all.len() < NAMES_MAX { program } else { OTHERS };
         let tally = match all.get_mut(program) {
             Some(tally) => tally,
@@ -38,10 +38,6 @@ impl Tallies {
         };
         tally.emitted += emitted;
         tally.refused += refused;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RowTally>> {
-        self.0.lock()
     }
 }
 

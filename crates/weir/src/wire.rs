@@ -10,7 +10,7 @@ use crate::args::{Capture, LiveArgs, OffloadMode};
 use crate::offload::{self, KernelQuery};
 use kernel::{not_offloaded, offloaded};
 use lost::causes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -53,7 +53,7 @@ struct Kept {
 
 impl Notes {
     fn add(&self, note: String) {
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         if kept.latest.len() == NOTES_MAX {
             kept.latest.pop_front();
             kept.earlier += 1;
@@ -63,18 +63,18 @@ impl Notes {
 
     /// Notes that a process of the run has died.
     pub(crate) fn ended(&self, how: String) {
-        self.lock().ended.push(how);
+        self.0.lock().ended.push(how);
     }
 
     /// A line for each process of the run that has died.
     pub(crate) fn losses(&self) -> String {
-        self.lock().ended.iter().map(|how| format!("ended      {how}\n")).collect()
+        self.0.lock().ended.iter().map(|how| format!("ended      {how}\n")).collect()
     }
 
     /// Notes what happened to an interface.
     fn happened(&self, event: &Event) {
         if let Event::Down(name) = event {
-            let downs = &mut self.lock().downs;
+            let downs = &mut self.0.lock().downs;
             let known = downs.len() < DOWNS_MAX || downs.contains_key(name);
             *downs.entry(if known { name.clone() } else { "others".to_owned() }).or_default() += 1;
         }
@@ -83,14 +83,10 @@ impl Notes {
 
     /// The latest of them, one after the other.
     fn lines(&self) -> Vec<String> {
-        let kept = self.lock();
+        let kept = self.0.lock();
         let earlier =
             (kept.earlier > 0).then(|| format!("{} earlier ones, and then:", kept.earlier));
         earlier.into_iter().chain(kept.latest.iter().cloned()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock()
     }
 }
 
@@ -469,7 +465,7 @@ pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String 
             out.push('\n');
         }
     }
-    for (name, n) in &notes.lock().downs {
+    for (name, n) in &notes.0.lock().downs {
         let often = if *n == 1 { "once".to_owned() } else { format!("{n} times") };
         let _ = writeln!(out, "down       {name}, {often}");
     }

@@ -149,12 +149,6 @@ struct Queue {
     has_ended: bool,
 }
 
-impl WriterQueue {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock()
-    }
-}
-
 impl Writer {
     /// Starts the thread. At most so many bytes wait for it, and a little.
     ///
@@ -180,7 +174,7 @@ impl Writer {
 
     /// Files that there are, or will be unless they can't be made.
     pub(super) fn files(&self) -> u64 {
-        self.files - self.shared.lock().unmade
+        self.files - self.shared.queue.lock().unmade
     }
 
     /// Has a file made, unless there is no room for that. Who waits for room waits until it is
@@ -205,11 +199,11 @@ impl Writer {
 
     /// Ends a file, for which there is room always: there are few.
     pub(super) fn end(&self, file: &Handle, last: FileChunk, left_out: u64) {
-        self.add(&mut self.shared.lock(), Task::End { file: file.number, last, left_out });
+        self.add(&mut self.shared.queue.lock(), Task::End { file: file.number, last, left_out });
     }
 
     fn put(&self, task: Task) -> Result<(), Task> {
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         if self.when_full == WhenFull::Wait && queue.bytes >= self.bytes_max {
             drop(queue);
             queue = self.wait_until(|queue| queue.bytes < self.bytes_max);
@@ -234,7 +228,7 @@ impl Writer {
     }
 
     fn wait_until(&self, is_so: impl Fn(&Queue) -> bool) -> MutexGuard<'_, Queue> {
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         while !is_so(&queue) && !queue.has_ended {
             self.shared.done.wait(&mut queue);
         }
@@ -243,7 +237,7 @@ impl Writer {
 
     /// Waits until everything is written, or, with [`WhenFull::LeaveOut`], as long as something is.
     pub(super) fn finish(&mut self) {
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         queue.is_over = true;
         self.shared.came.notify_one();
         while !queue.has_ended {
@@ -273,7 +267,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.shared.lock().is_over = true;
+        self.shared.queue.lock().is_over = true;
         self.shared.came.notify_one();
     }
 }
@@ -283,7 +277,7 @@ struct Ended(Arc<WriterQueue>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.0.lock().has_ended = true;
+        self.0.queue.lock().has_ended = true;
         self.0.done.notify_all();
     }
 }
@@ -306,7 +300,7 @@ struct OpenFile {
 
 impl Files {
     fn work(mut self, shared: &WriterQueue) {
-        let mut queue = shared.lock();
+        let mut queue = shared.queue.lock();
         loop {
             let Some(task) = queue.tasks.pop_front() else {
                 if queue.is_over {
@@ -319,7 +313,7 @@ impl Files {
             self.name_of(&task).clone_into(&mut queue.at);
             drop(queue);
             let is_made = self.does(task);
-            queue = shared.lock();
+            queue = shared.queue.lock();
             queue.bytes -= size;
             queue.frames = queue.frames.saturating_sub(frames);
             queue.unmade += u64::from(!is_made);

@@ -1,6 +1,6 @@
 //! Counts of exporters and their records, which a run reads while records come, and after.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weir_flows::{Collector, Counts, Datagram, Exporter};
@@ -52,7 +52,7 @@ pub struct RecordSummary {
 impl RecordReport {
     /// The counts so far.
     pub fn summary(&self) -> RecordSummary {
-        let collector = self.lock();
+        let collector = self.0.collector.lock();
         RecordSummary {
             counts: collector.counts(),
             exporters: collector.exporters().to_vec(),
@@ -65,7 +65,7 @@ impl RecordReport {
     }
 
     pub(super) fn read(&self, datagram: &Datagram<'_>, put: &mut dyn FnMut(&FlowRecord, i64)) {
-        self.lock().read(datagram, put);
+        self.0.collector.lock().read(datagram, put);
     }
 
     pub(super) fn set_dropped(&self, dropped: u64) {
@@ -98,7 +98,7 @@ impl RecordReport {
     /// The numbers never fall from call to call, though a mean may, and late datagrams fill gaps.
     pub(super) fn losses(&self) -> Lost {
         let (missing, dropped) = {
-            let collector = self.lock();
+            let collector = self.0.collector.lock();
             let dropped = self.0.dropped.load(Ordering::Relaxed);
             (collector.lost_records(), collector.records_of(dropped))
         };
@@ -118,16 +118,11 @@ impl RecordReport {
 
     /// The same of each exporter, by name.
     pub(super) fn accounts(&self) -> Vec<(String, Account)> {
-        let collector = self.lock();
+        let collector = self.0.collector.lock();
         let account = |e: &Exporter| {
             let lost = Lost { interface: e.lost_records(), ..Lost::default() };
             (e.to_string(), Account { received: e.records, lost, ..Account::default() })
         };
         collector.exporters().iter().map(account).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Collector> {
-        // The counts are whole, even if a thread that read them panicked.
-        self.0.collector.lock()
     }
 }

@@ -42,15 +42,11 @@ struct ReadSoFar {
 
 impl Progress {
     pub(super) fn sent(&self, offset: i64, epoch: u64) {
-        *self.lock() = ReadSoFar { sent: Some((offset, epoch)), left_out: None };
+        *self.read.lock() = ReadSoFar { sent: Some((offset, epoch)), left_out: None };
     }
 
     pub(super) fn left_out(&self, offset: i64) {
-        self.lock().left_out = Some(offset);
-    }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, ReadSoFar> {
-        self.read.lock()
+        self.read.lock().left_out = Some(offset);
     }
 }
 
@@ -264,7 +260,7 @@ impl<'a> Committer<'a> {
         };
         self.since.get_or_insert_with(now);
         self.is_within = true;
-        let epoch = self.progress.lock().sent.map_or(0, |(_, epoch)| epoch);
+        let epoch = self.progress.read.lock().sent.map_or(0, |(_, epoch)| epoch);
         head.epoch = epoch;
         if !renumber(&mut message, epoch, self.messages) {
             return Err(Stopped::Failed("a message has no number".to_owned()));
@@ -305,7 +301,7 @@ impl<'a> Committer<'a> {
 
     fn mark(&mut self, mark: &Mark) -> Result<(), Stopped> {
         self.is_within = false;
-        let read = *self.progress.lock();
+        let read = *self.progress.read.lock();
         let epoch = read.sent.map_or(self.next.epoch, |(_, epoch)| epoch);
         let Mark { offset, from, at, packets, missing } = *mark;
         if offset < self.committed.offset {
@@ -324,7 +320,7 @@ impl<'a> Committer<'a> {
 
     /// Passes the records that were left out, where the run has processed all others before them.
     fn pass_left_out(&mut self) {
-        let read = *self.progress.lock();
+        let read = *self.progress.read.lock();
         let Some(left_out) = read.left_out.filter(|offset| *offset >= self.next.offset) else {
             return;
         };
