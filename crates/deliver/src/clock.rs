@@ -1,5 +1,6 @@
 //! Real time: how long receivers may take, and when a mail or a webhook was sent.
 
+use jiff::Timestamp;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -30,28 +31,9 @@ pub(crate) fn jittered(pause: Duration) -> Duration {
 
 /// A date as mails have it (RFC 5322): `Wed, 25 Nov 2026 22:55:21 +0000`.
 pub(crate) fn mail_date(since_1970: Duration) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let seconds = since_1970.as_secs();
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let weekday = DAYS[(days % 7) as usize];
-    let month = MONTHS[month as usize - 1];
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} +0000")
-}
-
-/// Year, month and day of a number of days since 1970 (Hinnant, `civil_from_days`).
-fn date(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let (era, of_era) = (z / 146_097, z % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year + era * 400 + u64::from(month <= 2), month, day)
+    let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
+    let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    time.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string()
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use super::error::WriteError;
 use super::id::FileId;
-use chrono::format::{Item, StrftimeItems};
-use chrono::{DateTime, Utc};
-use std::fmt::Write as _;
+use jiff::Timestamp;
+use jiff::fmt::strtime::BrokenDownTime;
+use jiff::tz::TimeZone;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -177,12 +177,9 @@ impl RotatedFiles {
 
     /// The name with the time that it says, in seconds since 1970.
     fn dated(&self, at: i64) -> String {
-        let mut name = String::new();
         // What can't be written was refused when the name was given; times beyond the calendar are
         // those of its ends.
-        let time = DateTime::from_timestamp(at, 0).unwrap_or(DateTime::<Utc>::MAX_UTC);
-        let _ = write!(name, "{}", time.format(&self.base));
-        name
+        at_time(&self.base, at).unwrap_or_else(|_| self.base.clone())
     }
 
     /// Makes the next file, and empties it; its name, and which file it is.
@@ -204,18 +201,18 @@ impl RotatedFiles {
 
 /// Whether a name says something of time; else each file would be written over the one before.
 fn says_when(base: &str) -> io::Result<bool> {
-    let mut items = StrftimeItems::new(base).peekable();
-    let mut says = false;
-    for item in items.by_ref() {
-        match item {
-            Item::Error => {
-                return Err(WriteError::UnknownTime { name: base.to_owned() }.into());
-            }
-            Item::Numeric(..) | Item::Fixed(_) => says = true,
-            _ => {}
-        }
+    // Two times of which nothing is the same: 1971-02-03 04:05:06 and 2034-12-31 23:59:59.
+    let names = [34_401_906, 2_051_222_399].map(|at| at_time(base, at));
+    match names {
+        [Ok(one), Ok(other)] => Ok(one != other),
+        _ => Err(WriteError::UnknownTime { name: base.to_owned() }.into()),
     }
-    Ok(says)
+}
+
+/// A name with the time that it says, in seconds since 1970, by strftime(3).
+fn at_time(base: &str, at: i64) -> Result<String, jiff::Error> {
+    let time = Timestamp::from_second(at).unwrap_or(Timestamp::MAX);
+    BrokenDownTime::from(&time.to_zoned(TimeZone::UTC)).to_string(base)
 }
 
 #[cfg(test)]
@@ -297,7 +294,8 @@ mod tests {
         let told = |base| by_time(None, 0, base).err().expect("refused").to_string();
         assert!(told("x.pcap").starts_with("x.pcap: -G needs a time in the name, such as -w x-"));
         assert!(told("100%%").contains("needs a time"));
-        assert!(told("x%Q").contains("what % stands for there is not known"));
+        assert!(told("x%Z").contains("needs a time"), "all are in UTC");
+        assert!(told("x%J").contains("what % stands for there is not known"));
         assert!(told("-").ends_with("-w needs a name for -G"));
         for (bytes, files) in [(None, 2), (Some(9), 1)] {
             let told = by_time(bytes, files, "x.pcap").err().expect("refused").to_string();
