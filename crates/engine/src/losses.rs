@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use weir_packet::source::Gap;
-use weir_plan::{AggFunc, Session, Summarize, Window};
+use weir_plan::{AggFunc, Session, Summarize, TimeZone, Window};
 
 /// What was lost in a run: the feed writes it, and final aggregations look their windows up in it.
 #[derive(Clone, Default)]
@@ -41,8 +41,9 @@ pub(crate) struct LossLookup {
     count: usize,
     /// Which of its aggregates ask.
     pub(crate) aggs: Vec<usize>,
-    /// Length of a window, if there are any of time.
+    /// Length of a window, if there are any of time, and by whose clock.
     over: Option<i64>,
+    zone: Option<TimeZone>,
     /// Frames seen, and lost, before it asked for the first time: a program that comes while a run
     /// goes on knows nothing of them.
     before: (u64, u64),
@@ -84,7 +85,8 @@ impl LossNotes {
         if !s.aggs.iter().any(|agg| agg.func == AggFunc::Completeness) {
             return None;
         }
-        let count = pane(s).map(|pane| Count::new(pane, s.lateness_ns, Arc::default()));
+        let new = |pane| Count::new(pane, s.lateness_ns, Arc::default());
+        let count = pane(s).map(|pane| Count { zone: s.zone, ..new(pane) });
         Some(LossNotes { count, news: LossNews::default() })
     }
 
@@ -138,6 +140,7 @@ struct Known {
 struct Count {
     pane: i64,
     lateness: i64,
+    zone: Option<TimeZone>,
     /// Panes with frames by their start, each with the frames of it and of all before.
     panes: VecDeque<(i64, u64)>,
     /// Frames of panes that were forgotten.
@@ -157,15 +160,19 @@ impl LossRecord {
         let pane = pane(s);
         self.0.read.store(true, Ordering::Relaxed);
         if let (Some(kernel), Some(pane)) = (&self.0.kernel, pane) {
-            kernel.count_by(pane);
+            kernel.count_by(s.zone.map_or(pane, |zone| zone.tick(pane)));
         }
         let mut losses = self.lock();
         let (count, kept) = match pane {
             Some(pane) => losses.count(pane, s.lateness_ns),
             None => (0, Arc::default()),
         };
+        if let Some(count) = losses.counts.get_mut(count).filter(|_| pane.is_some()) {
+            count.zone = s.zone;
+        }
         let before = (losses.seen, losses.lost);
-        LossLookup { record: self.clone(), count, aggs, over: s.window.over(), before, _kept: kept }
+        let (over, zone) = (s.window.over(), s.zone);
+        LossLookup { record: self.clone(), count, aggs, over, zone, before, _kept: kept }
     }
 
     /// Whether anybody looks up anything.
@@ -247,19 +254,24 @@ impl LossLookup {
         self.of((start, end), closed, tick)
     }
 
-    /// Of the time from `start` to `end`, of which frames count that came before `closed`, and gaps
-    /// found before the watermark `at`.
+    /// Of the time from `start` to `end` by the clock, of which frames count that came before
+    /// `closed`, and gaps found before the watermark `at`.
     fn of(&self, time: (i128, i128), closed: i128, at: i64) -> f64 {
+        let real = |t: i128| match self.zone {
+            None => t,
+            Some(zone) => zone.when(t.clamp(i64::MIN.into(), i64::MAX.into()) as i64).into(),
+        };
+        let span = (real(time.0), real(time.1));
         let losses = self.record.lock();
         let all = || std::iter::once(&*losses).chain(&losses.others);
-        let lost = total(all().map(|one| one.lost_in(self, time, at)));
+        let lost = total(all().map(|one| one.lost_in(self, span, at)));
         if lost == 0 {
             return 1.0;
         }
         let count = |one: &Losses| Some(one.counts.get(self.count)?.between(time.0, closed));
         let seen = total(all().filter_map(count));
         drop(losses);
-        share(seen.saturating_add(self.record.finished(time.0, closed)), lost)
+        share(seen.saturating_add(self.record.finished(span.0, real(closed))), lost)
     }
 }
 
@@ -345,10 +357,13 @@ impl Losses {
 
 impl Count {
     fn new(pane: i64, lateness: i64, kept: Arc<()>) -> Count {
-        Count { pane, lateness, panes: VecDeque::new(), forgotten: 0, kept }
+        Count { pane, lateness, zone: None, panes: VecDeque::new(), forgotten: 0, kept }
     }
 
     fn take(&mut self, ts: &[i64], clock: &[i64]) {
+        if let Some(zone) = self.zone {
+            return self.take_by(zone, ts, clock);
+        }
         let (mut start, mut n) = (i64::MAX, 0);
         for (&t, &clock) in ts.iter().zip(clock) {
             let since = t.wrapping_sub(start);
@@ -364,6 +379,18 @@ impl Count {
             (start, n) = (own, 1);
         }
         self.add(start, n);
+    }
+
+    /// The same by the clock of a zone.
+    #[cold]
+    fn take_by(&mut self, zone: TimeZone, ts: &[i64], clock: &[i64]) {
+        for (&t, &clock) in ts.iter().zip(clock) {
+            let own = window_start(zone.clock(t), self.pane);
+            let closing = zone.clock(clock.saturating_sub(self.lateness));
+            if window_start(closing, self.pane) <= own {
+                self.add(own, 1);
+            }
+        }
     }
 
     /// Adds frames to a pane.
@@ -415,7 +442,15 @@ mod tests {
 
     fn lookup(record: &LossRecord, over: Option<i64>) -> LossLookup {
         let (before, _kept) = ((0, 0), Arc::default());
-        LossLookup { record: record.clone(), count: 0, aggs: vec![0], over, before, _kept }
+        LossLookup {
+            record: record.clone(),
+            count: 0,
+            aggs: vec![0],
+            over,
+            zone: None,
+            before,
+            _kept,
+        }
     }
 
     fn gap(frames: u64, since: i64, until: i64) -> Option<Gap> {

@@ -103,6 +103,7 @@ mod tcp;
 mod top;
 mod transport;
 mod value;
+mod zones;
 
 pub use clock::TimeRules;
 
@@ -307,6 +308,7 @@ mod tests {
             fill,
             until,
             unless: None,
+            zone: None,
             max_groups,
         })
     }
@@ -415,6 +417,7 @@ mod tests {
             fill: None,
             until: None,
             unless: None,
+            zone: None,
             max_groups: 1,
         });
         let ledger = check(vec![stage], &[(1, 60), (2, 70), (3, 60)], &["0: 60 2"]);

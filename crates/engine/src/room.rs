@@ -253,6 +253,7 @@ mod tests {
             fill,
             until,
             unless: None,
+            zone: None,
             max_groups,
         })
     }

@@ -277,6 +277,7 @@ mod tests {
             fill,
             until,
             unless: None,
+            zone: None,
             max_groups,
         };
         assert_eq!(rows(vec![Stage::Summarize(grouped)]), 14);

@@ -10,6 +10,9 @@ pub(crate) fn fault(layout: &GroupLayout) -> Option<String> {
     if matches!(s.window, Window::Session(_)) {
         return Some("sessions".to_owned());
     }
+    if s.zone.is_some() {
+        return Some("windows by the clock of a time zone".to_owned());
+    }
     if s.fill.is_some() {
         return Some("`fill`".to_owned());
     }

@@ -34,6 +34,9 @@ pub(crate) fn summarize(s: &Summarize, rows: &ViewRows) -> Result<(String, Windo
         return Err("a further `summarize` whose windows do not follow each other".to_owned());
     };
     let time = rows.window.ok_or("a further `summarize` over rows that have no time")?;
+    if s.zone.is_some() {
+        return Err("a further `summarize` with windows by the clock of a time zone".to_owned());
+    }
     if s.fill.is_some() || s.lateness_ns != 0 {
         return Err("a further `summarize` with `fill` or `lateness`".to_owned());
     }

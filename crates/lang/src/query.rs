@@ -3,7 +3,7 @@
 use crate::files::Files;
 use weir_packet::fields::FlowKey;
 use weir_packet::walk::TunnelPorts;
-use weir_plan::Signatures;
+use weir_plan::{Signatures, TimeZone};
 
 /// A query and where it comes from.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,8 @@ pub struct ReadingRules {
     pub flow_key: FlowKey,
     /// Which ports mean tunnels besides their own: `anonymize` looks into them.
     pub tunnel_ports: TunnelPorts,
+    /// Where windows of days begin, and what parts of a time are of, if that is not UTC.
+    pub zone: Option<TimeZone>,
 }
 
 impl Default for Options<'_> {

@@ -39,6 +39,7 @@ pub mod together;
 pub mod types;
 pub mod value;
 pub mod window;
+mod zone;
 
 pub use aggregates::{Agg, AggFunc};
 pub use alert::Alert;
@@ -59,3 +60,4 @@ pub use suppress::{SuppressedIf, Suppression};
 pub use types::Type;
 pub use value::Value;
 pub use window::Fill;
+pub use zone::{TimeZone, ZoneSpan};

@@ -290,7 +290,7 @@ impl Trace {
         let keys: Vec<_> = summarize.keys.iter().map(|(_, e)| self.origin(e)).collect();
         self.reach_ns = match summarize.window {
             Window::Tumbling(over) | Window::Sliding { over, .. } => {
-                self.reach_ns.and_then(|inner| inner.checked_add(over))
+                self.reach_ns.and_then(|inner| inner.checked_add(summarize.longest(over)))
             }
             Window::All | Window::Session(_) => None,
         };

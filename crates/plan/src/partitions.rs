@@ -150,8 +150,9 @@ fn reach_of(stage: &Stage) -> Option<i64> {
         Stage::Sample(sample) if sample.by != SampleBy::Order => Some(0),
         Stage::Distinct(distinct) if distinct.windowed => Some(0),
         Stage::Summarize(s) if s.fill.is_none() => match s.window {
-            Window::Tumbling(length) => length.checked_add(s.lateness_ns),
-            Window::Sliding { over, .. } => over.checked_add(s.lateness_ns),
+            Window::Tumbling(over) | Window::Sliding { over, .. } => {
+                s.longest(over).checked_add(s.lateness_ns)
+            }
             Window::All | Window::Session(_) => None,
         },
         _ => None,

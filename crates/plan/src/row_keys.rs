@@ -91,6 +91,7 @@ mod tests {
                 fill: None,
                 until: None,
                 unless: None,
+                zone: None,
                 max_groups: 1,
             })],
             &Schema::default(),

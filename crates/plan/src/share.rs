@@ -246,6 +246,7 @@ mod tests {
             fill: None,
             until: None,
             unless: None,
+            zone: None,
             max_groups: GROUPS_MAX,
         })
     }

@@ -12,6 +12,7 @@ use crate::metric::Metric;
 use crate::rows::{Deduplicate, Distinct, Each, Per, Reshaping, Sample, SampleBy};
 use crate::types::Type;
 use crate::window::Fill;
+use crate::zone::TimeZone;
 
 pub use crate::schema::{Column, Schema};
 pub use crate::window::{Session, Window};
@@ -180,6 +181,10 @@ pub struct Summarize {
     pub aggs: Vec<Agg>,
     /// Which rows belong together.
     pub window: Window,
+    /// By whose clock windows are as long as they say, if it is not UTC: times become those of the
+    /// clock as rows come in, and what it shows at the start of a window becomes a time again. Not
+    /// for sessions.
+    pub zone: Option<TimeZone>,
     /// How long windows stay open after the watermark has passed their end, in nanoseconds.
     pub lateness_ns: i64,
     /// Whether windows come out in which no row was.
@@ -201,6 +206,11 @@ impl Summarize {
     /// of time.
     pub fn is_timed(&self) -> bool {
         self.window != Window::All && !self.fill.is_some_and(|fill| fill.from_start)
+    }
+
+    /// How long a window may last that is so long by its clock, in nanoseconds.
+    pub fn longest(&self, over: i64) -> i64 {
+        self.zone.map_or(over, |zone| zone.longest(over))
     }
 
     /// Whether windows come out as they are, rather than put together from panes or filled in.

@@ -204,6 +204,7 @@ mod tests {
                 fill,
                 until,
                 unless: None,
+                zone: None,
                 max_groups,
             };
             assert_eq!(stage(&Stage::Summarize(s), &Schema::default()), expected);

@@ -1,6 +1,7 @@
 //! Numbers and times as pages and pictures write them.
 
 use weir_packet::time;
+use weir_plan::TimeZone;
 
 /// A narrow blank that no line breaks at.
 const BLANK: char = '\u{202f}';
@@ -78,9 +79,14 @@ pub(crate) fn length(ns: i64) -> String {
     format!("{sign}{text}")
 }
 
-/// A time in UTC to the microsecond: `2026-11-21 05:51:10.006666`.
-pub(crate) fn moment(ns: i64) -> String {
-    let text = time::rfc3339(ns);
+/// The name of a time zone.
+pub(crate) fn zone_name(zone: Option<TimeZone>) -> &'static str {
+    zone.map_or("UTC", TimeZone::name)
+}
+
+/// A time in a zone to the microsecond: `2026-11-21 05:51:10.006666`.
+pub(crate) fn moment(ns: i64, zone: Option<TimeZone>) -> String {
+    let text = time::rfc3339(zone.map_or(ns, |zone| zone.span(ns).local(ns)));
     let (date, clock) = text.trim_end_matches('Z').split_once('T').unwrap_or((&text, ""));
     let clock = &clock[..clock.len().min("00:00:00.000000".len())];
     format!("{date} {clock}")
@@ -126,8 +132,8 @@ mod tests {
         ] {
             assert_eq!(length(ns), expected);
         }
-        assert_eq!(moment(0), "1970-01-01 00:00:00");
-        assert_eq!(moment(1_234_567_891), "1970-01-01 00:00:01.234567");
-        assert!(moment(i64::MIN).starts_with("1677-09-21 00:12:43"));
+        assert_eq!(moment(0, None), "1970-01-01 00:00:00");
+        assert_eq!(moment(1_234_567_891, None), "1970-01-01 00:00:01.234567");
+        assert!(moment(i64::MIN, None).starts_with("1677-09-21 00:12:43"));
     }
 }

@@ -119,6 +119,7 @@ mod tests {
             captures: vec!["<a>.pcap".to_owned()],
             filter: "tcp & \"x\"".to_owned(),
             version: "1".to_owned(),
+            zone: None,
             rules: Vec::new(),
         };
         let ended = Ended {

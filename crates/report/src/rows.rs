@@ -2,7 +2,7 @@
 
 use crate::limits::ROWS_MAX;
 use weir_engine::rows::Rows;
-use weir_plan::{Schema, Value};
+use weir_plan::{Schema, TimeZone, Value};
 
 /// Rows with the names of their columns.
 #[derive(Clone, Default, Debug)]
@@ -77,16 +77,16 @@ impl<'a> KeptRow<'a> {
 
     /// A value as people read it; a dash where there is none.
     pub(crate) fn shown(self, name: &str) -> String {
-        shown(self.value(name))
+        shown(self.value(name), None)
     }
 }
 
-/// A value as people read it: a text as it is.
-pub(crate) fn shown(value: &Value) -> String {
+/// A value as people read it: a text as it is, a time in a zone.
+pub(crate) fn shown(value: &Value, zone: Option<TimeZone>) -> String {
     match value {
         Value::Absent => "–".to_owned(),
         Value::Str(text) => text.to_string(),
-        Value::Time(ns) => crate::number::moment(*ns),
+        Value::Time(ns) => crate::number::moment(*ns, zone),
         Value::Duration(ns) => crate::number::length(*ns),
         Value::Float(n) => crate::number::short(*n),
         other => other.to_string(),

@@ -9,7 +9,7 @@ use crate::rows::shown;
 use std::collections::BTreeMap;
 use std::fmt;
 use weir_engine::rows::{Output, Rows};
-use weir_plan::{Schema, Type, Value};
+use weir_plan::{Schema, TimeZone, Type, Value};
 
 /// What all keys beyond the first are added up under.
 const OTHER: u32 = u32::MAX;
@@ -175,7 +175,7 @@ impl OutputPlot {
             _ => f64::NAN,
         };
         let values: Vec<f64> = self.columns.iter().map(number).collect();
-        let key: Vec<String> = self.keys.iter().map(|at| shown(&value(*at))).collect();
+        let key: Vec<String> = self.keys.iter().map(|at| shown(&value(*at), None)).collect();
         let number = self.number(key.join(" "), &values);
         self.grid.at(ts).take(number, values);
     }
@@ -259,15 +259,16 @@ impl OutputPlot {
 pub struct Plot {
     /// What the picture is about.
     about: String,
+    zone: Option<TimeZone>,
     outputs: Vec<OutputPlot>,
 }
 
 impl Plot {
-    /// A picture of these outputs, which says what it is `about`.
+    /// A picture of these outputs in a time zone, which says what it is `about`.
     ///
     /// # Errors
     /// Where one of them can't be drawn.
-    pub fn new(outputs: &[Output], about: &str) -> Result<Plot, NoPlot> {
+    pub fn new(outputs: &[Output], about: &str, zone: Option<TimeZone>) -> Result<Plot, NoPlot> {
         let several = outputs.len() > 1;
         let one = |(i, output)| OutputPlot::new(output, i, several);
         let plots = outputs.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?;
@@ -275,7 +276,7 @@ impl Plot {
         match panels {
             0 => Err(NoPlot::NoOutput),
             n if n > PANELS_MAX => Err(NoPlot::TooMany(n)),
-            _ => Ok(Plot { about: about.to_owned(), outputs: plots }),
+            _ => Ok(Plot { about: about.to_owned(), zone, outputs: plots }),
         }
     }
 
@@ -294,7 +295,7 @@ impl Plot {
     pub fn svg(&self) -> String {
         let panels: Vec<Panel> = self.outputs.iter().flat_map(OutputPlot::panels).collect();
         let names = panels.iter().map(|panel| panel.title.as_str()).collect::<Vec<_>>().join("; ");
-        let caption = Caption { title: &self.about, about: &names, number: 1 };
+        let caption = Caption { title: &self.about, about: &names, number: 1, zone: self.zone };
         plot::panels(caption, &panels, plot::STYLE).finish()
     }
 }
@@ -334,21 +335,21 @@ mod tests {
     #[test]
     fn what_has_no_time_or_numbers_is_refused_by_name() {
         let refused = |output: &Output| {
-            Plot::new(std::slice::from_ref(output), "x").expect_err("refused").to_string()
+            Plot::new(std::slice::from_ref(output), "x", None).expect_err("refused").to_string()
         };
         let named = Output { name: Some("q".to_owned()), ..output(&[("n", Type::Int)], &[]) };
         assert!(refused(&named).starts_with("the rows of `q` have no time"));
         let keys = output(&[("ts", Type::Time), ("port", Type::Int)], &[1]);
         assert!(refused(&keys).starts_with("the rows of the query have no column of numbers"));
-        assert_eq!(Plot::new(&[], "x").expect_err("nothing"), NoPlot::NoOutput);
+        assert_eq!(Plot::new(&[], "x", None).expect_err("nothing"), NoPlot::NoOutput);
         let many = vec![by_port(); PANELS_MAX + 1];
-        assert_eq!(Plot::new(&many, "x").expect_err("many"), NoPlot::TooMany(PANELS_MAX + 1));
+        assert_eq!(Plot::new(&many, "x", None).expect_err("many"), NoPlot::TooMany(PANELS_MAX + 1));
     }
 
     #[test]
     fn the_largest_keys_have_lines_and_the_rest_is_added_up() {
         let output = by_port();
-        let mut plot = Plot::new(std::slice::from_ref(&output), "x").expect("draws");
+        let mut plot = Plot::new(std::slice::from_ref(&output), "x", None).expect("draws");
         let second = 1_000_000_000;
         for ts in 0..3 {
             let cells: Vec<_> = (1..=15)
@@ -372,7 +373,7 @@ mod tests {
     #[test]
     fn keys_and_points_are_bounded_and_sums_agree() {
         let output = by_port();
-        let mut plot = Plot::new(std::slice::from_ref(&output), "x").expect("draws");
+        let mut plot = Plot::new(std::slice::from_ref(&output), "x", None).expect("draws");
         for i in 0..5_000_i64 {
             let values = vec![Value::Time(0), Value::Int(i), Value::Int(i + 1)];
             plot.rows(0, &rows(&output, &[values]));

@@ -147,7 +147,9 @@ pub(crate) fn value(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, time
             out.push(b'"');
         }
         Type::Bool | Type::Int | Type::Duration => text::cell(out, raw, ty, arena, time),
-        Type::Time if time != TimeFormat::Rfc3339 => text::cell(out, raw, ty, arena, time),
+        Type::Time if matches!(time, TimeFormat::Epoch | TimeFormat::EpochNs) => {
+            text::cell(out, raw, ty, arena, time);
+        }
         _ => {
             out.push(b'"');
             text::cell(out, raw, ty, arena, time);

@@ -1,11 +1,15 @@
 //! How rows are written, in whatever format.
 
+use weir_plan::TimeZone;
+
 /// How times are written.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum TimeFormat {
     /// RFC 3339 in UTC, with as many decimals as the nanoseconds need.
     #[default]
     Rfc3339,
+    /// RFC 3339 in the local time of a zone, with its distance from UTC.
+    Local(TimeZone),
     /// Seconds since 1970 with nine decimals.
     Epoch,
     /// Nanoseconds since 1970, a whole number.

@@ -58,7 +58,9 @@ fn of_type(ty: &Type, time: TimeFormat) -> Value {
         Type::Float => ("number", json!({})),
         Type::Duration => ("number", json!({ "description": "seconds" })),
         Type::Time => match time {
-            TimeFormat::Rfc3339 => ("string", json!({ "format": "date-time" })),
+            TimeFormat::Rfc3339 | TimeFormat::Local(_) => {
+                ("string", json!({ "format": "date-time" }))
+            }
             TimeFormat::Epoch => ("number", json!({ "description": "seconds since 1970" })),
             TimeFormat::EpochNs => ("integer", json!({ "description": "nanoseconds since 1970" })),
         },

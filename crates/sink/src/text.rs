@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 use std::net::IpAddr;
 use weir_engine::rows::Arena;
-use weir_plan::{Type, Value};
+use weir_plan::{TimeZone, Type, Value};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -189,6 +189,7 @@ fn groups(out: &mut Vec<u8>, segments: &[u16]) {
 fn time(out: &mut Vec<u8>, ns: i64, format: TimeFormat) {
     match format {
         TimeFormat::Rfc3339 => rfc3339(out, ns),
+        TimeFormat::Local(zone) => local(out, ns, zone),
         TimeFormat::EpochNs => int(out, ns),
         TimeFormat::Epoch => {
             let (sign, s, frac) = split(ns);
@@ -198,6 +199,22 @@ fn time(out: &mut Vec<u8>, ns: i64, format: TimeFormat) {
             out.extend_from_slice(&nine(frac));
         }
     }
+}
+
+/// Appends a time in the local time of a zone, such as `2023-03-26T03:00:00+02:00`. RFC 3339 has no
+/// seconds in the distance from UTC: a zone with any is written in UTC.
+fn local(out: &mut Vec<u8>, ns: i64, zone: TimeZone) {
+    let offset = zone.span(ns).offset;
+    let minutes = offset / (60 * NS_PER_S as i64);
+    let shown = ns.checked_add(offset).filter(|_| offset % (60 * NS_PER_S as i64) == 0);
+    let Some(shown) = shown else { return rfc3339(out, ns) };
+    rfc3339(out, shown);
+    out.pop();
+    out.push(if offset < 0 { b'-' } else { b'+' });
+    let minutes = minutes.unsigned_abs();
+    out.extend_from_slice(pair(minutes / 60));
+    out.push(b':');
+    out.extend_from_slice(pair(minutes % 60));
 }
 
 /// Appends a time as [`weir_packet::time::rfc3339`] writes it, without allocating.
@@ -349,6 +366,26 @@ mod tests {
         assert_eq!(shown(|o| time(o, 1, TimeFormat::Epoch)), "0.000000001");
         assert_eq!(shown(|o| time(o, -1_500_000_000, TimeFormat::Epoch)), "-1.500000000");
         assert_eq!(shown(|o| time(o, 0, TimeFormat::Rfc3339)), "1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn local_times_have_their_distance_from_utc() {
+        const S: i64 = 1_000_000_000;
+        // 2023-03-26 01:00 UTC, when Rome's clocks are set forward.
+        const MARCH: i64 = 1_679_792_400 * S;
+        let check = |first: i64, changes: &[(i64, i64)], ns: i64, expected: &str| {
+            let zone = TimeZone::new("t", first * 60 * S, changes).expect("a zone");
+            assert_eq!(shown(|o| time(o, ns, TimeFormat::Local(zone))), expected);
+            assert_eq!(weir_packet::time::parse_rfc3339(expected), Some(ns));
+        };
+        let rome = [(MARCH, 7200 * S)];
+        check(60, &rome, MARCH - 1, "2023-03-26T01:59:59.999999999+01:00");
+        check(60, &rome, MARCH, "2023-03-26T03:00:00+02:00");
+        check(-210, &[], 0, "1969-12-31T20:30:00-03:30");
+        check(-30, &[], 0, "1969-12-31T23:30:00-00:30");
+        check(0, &[], 0, "1970-01-01T00:00:00+00:00");
+        check(0, &[(0, 45 * S)], 0, "1970-01-01T00:00:00Z");
+        check(60, &[], i64::MAX, "2262-04-11T23:47:16.854775807Z");
     }
 
     #[test]

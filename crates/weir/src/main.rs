@@ -44,6 +44,7 @@ mod top;
 mod user;
 mod windowless;
 mod wire;
+mod zone;
 
 use crate::args::{Cli, Command};
 use crate::exit::Status;

@@ -39,7 +39,8 @@ fn plot(program: &Program, alone: &str, options: &RunOptions) -> anyhow::Result<
         false => options.live.interface.join(", "),
     };
     let about = if alone.is_empty() { from } else { format!("{alone}: {from}") };
-    Plot::new(&Output::of(program), &about).map(Some).map_err(|e| refused(&e.to_string()))
+    let zone = options.rules.time_zone.0;
+    Plot::new(&Output::of(program), &about, zone).map(Some).map_err(|e| refused(&e.to_string()))
 }
 
 /// Refuses a picture of rows that can't be drawn.

@@ -2,6 +2,7 @@
 
 use crate::args::{OffloadMode, RunOptions};
 use crate::term::Term;
+use crate::zone::Zone;
 use weir_top::{Look, Terminal};
 
 /// The query that a screen takes the place of.
@@ -34,6 +35,7 @@ pub(crate) fn screen(options: &RunOptions, term: &Term) -> Option<ScreenTerminal
 fn asks_for_rows(options: &RunOptions) -> bool {
     options.rows.output.is_some()
         || options.rows.out_dir.is_some()
+        || options.rules.time_zone != Zone::default()
         || options.rows.export.is_some()
         || options.plot.is_some()
         || !options.params.is_empty()
@@ -70,6 +72,7 @@ mod tests {
         for line in [
             "top -r x -o table",
             "top -r x -p n=3",
+            "top -r x --time-zone Europe/Rome",
             "top -i x --stats 1",
             "top -i x --control",
             "top -r x --publish y",

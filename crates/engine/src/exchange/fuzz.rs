@@ -116,6 +116,7 @@ fn program() -> Program {
             fill: None,
             until: None,
             unless: None,
+            zone: None,
             max_groups: if sessions { SESSIONS_MAX } else { GROUPS_MAX },
         });
         let (schema, input) = (stage.output(&Schema::default()), Input::Packets);

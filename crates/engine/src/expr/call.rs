@@ -56,8 +56,9 @@ impl Compiler<'_> {
             | Func::Abs
             | Func::Round(_)
             | Func::Math(_)
+            | Func::LocalTime(_)
             | Func::Part(_) => self.convert(conversion(f, &args[0].ty), &args[0], &e.ty, scope),
-            Func::Pow | Func::SeqDiff | Func::SeqAdd | Func::Bin => {
+            Func::Pow | Func::SeqDiff | Func::SeqAdd | Func::Bin | Func::LocalBin(_) => {
                 self.binary(arithmetic(f), &args[0], &args[1], &e.ty, scope)
             }
             Func::Prefix { .. } | Func::Anonymize(_) | Func::CommunityId { .. } => {
@@ -193,6 +194,7 @@ fn arithmetic(f: &Func) -> Arith {
         Func::SeqDiff => Arith::SeqDiff,
         Func::SeqAdd => Arith::SeqAdd,
         Func::Bin => Arith::Bin,
+        Func::LocalBin(zone) => Arith::LocalBin(*zone),
         other => unreachable!("{other:?} is of no two numbers"),
     }
 }
@@ -212,6 +214,7 @@ fn conversion(f: &Func, from: &Type) -> Convert {
         (Func::Round(Rounding::Nearest), _) => Convert::Round,
         (Func::Math(f), _) => Convert::Math(*f),
         (Func::Part(part), _) => Convert::Part(*part),
+        (Func::LocalTime(zone), _) => Convert::Local(*zone),
         _ => Convert::Same,
     }
 }

@@ -6,7 +6,7 @@ use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_packet::time::date;
 use weir_plan::functions::Part;
-use weir_plan::{BinaryOp, Value};
+use weir_plan::{BinaryOp, TimeZone, Value};
 
 /// Calls `f` for the rows of `sel`; where these are many, for all of `0..n` instead, which is
 /// faster and harmless to kernels that only write to their own output.
@@ -89,6 +89,9 @@ pub(crate) fn arith(
         Arith::DivF => float(rows, a, b, out, |x, y| x / y),
         Arith::Ratio => floats(rows, a, b, out, |x, y| int(x) as f64 / int(y) as f64),
         Arith::Bin => checked(rows, a, b, out, |x, y| option(bin(int(x), int(y)))),
+        Arith::LocalBin(zone) => {
+            checked(rows, a, b, out, |x, y| option(local_bin(zone, int(x), int(y))))
+        }
         Arith::Pow => float(rows, a, b, out, f64::powf),
         Arith::SeqDiff => plain(rows, a, b, out, |x, y| x.wrapping_sub(y) as i32 as i64 as u64),
         Arith::SeqAdd => plain(rows, a, b, out, |x, y| u64::from(x.wrapping_add(y) as u32)),
@@ -115,6 +118,11 @@ pub(crate) fn compare_arith(
 /// `x` rounded down to a multiple of `d`.
 pub(crate) fn bin(x: i64, d: i64) -> Option<i64> {
     if d <= 0 { None } else { x.checked_sub(x.rem_euclid(d)) }
+}
+
+/// `x` rounded down to where a window of length `d` begins in a zone.
+fn local_bin(zone: TimeZone, x: i64, d: i64) -> Option<i64> {
+    if d <= 0 { None } else { zone.bin(x, d) }
 }
 
 /// The remainder; `i64::MIN % -1` is 0, which `checked_rem` calls an overflow.
@@ -222,6 +230,17 @@ pub(crate) fn convert(op: Convert, sel: Bits, n: usize, a: &Plane, out: &mut Pla
             !v.is_finite()
         }),
         Convert::Part(part) => part_of_time(part, sel, n, a, out),
+        Convert::Local(zone) => {
+            let mut span = zone.span(0);
+            each(sel, n, |i| {
+                let t = a[i] as i64;
+                if !span.holds(t) {
+                    span = zone.span(t);
+                }
+                out[i] = span.local(t) as u64;
+            });
+            Bits::NONE
+        }
         Convert::TextLen => unary(out, |x| x & 0xffff_ffff),
         Convert::Same => unary(out, |x| x),
         Convert::BoolToInt => unreachable!("truth bits are not words"),

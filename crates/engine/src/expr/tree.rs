@@ -8,7 +8,7 @@ use crate::anonymize::CryptoPan;
 use crate::functions::Scalar;
 use regex::bytes::Regex;
 use weir_plan::functions::{Math, Part};
-use weir_plan::{BinaryOp, Type, Value};
+use weir_plan::{BinaryOp, TimeZone, Type, Value};
 
 /// A condition: gives the rows for which it holds.
 pub(crate) enum Cond {
@@ -253,6 +253,7 @@ pub(crate) enum Arith {
     /// duration / duration
     Ratio,
     Bin,
+    LocalBin(TimeZone),
     Pow,
     SeqDiff,
     SeqAdd,
@@ -283,4 +284,6 @@ pub(crate) enum Convert {
     Round,
     Math(Math),
     Part(Part),
+    /// Of a time the local time of a zone.
+    Local(TimeZone),
 }

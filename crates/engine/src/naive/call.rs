@@ -5,6 +5,7 @@ use super::crypto_pan::PanKey;
 use super::eval::Eval;
 use super::short;
 use super::value::{bytes, declared, float, of_type, text, unsigned_zero, word};
+use super::zones;
 use psl::Psl;
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -50,6 +51,17 @@ impl Eval<'_> {
                 let (a, d) = (word(a), word(d));
                 self.checked(ty, a.checked_sub(a.rem_euclid(d)))
             }
+            (Func::LocalBin(_), [_, d]) if word(d) <= 0 => self.undefined(),
+            (Func::LocalBin(zone), [a, d]) => {
+                let (a, d) = (word(a), word(d));
+                let floor = |t: i64| t.checked_sub(t.rem_euclid(d));
+                let start = match zone.moves(d) {
+                    true => floor(zones::clock(*zone, a)).map(|shown| zones::when(*zone, shown)),
+                    false => floor(a),
+                };
+                self.checked(ty, start)
+            }
+            (Func::LocalTime(zone), [a]) => Value::Time(zones::local(*zone, word(a))),
             (Func::Part(part), [a]) => Value::Int(part_of_time(*part, word(a))),
             (Func::IsIpv4, [Value::Ip(a)]) => Value::Bool(Value::to_ip(*a).is_ipv4()),
             (Func::IsIpv6, [Value::Ip(a)]) => Value::Bool(Value::to_ip(*a).is_ipv6()),

@@ -1,7 +1,8 @@
 //! What was lost: the section "Losses" of [`crate::naive`].
 
+use super::zones;
 use weir_packet::source::Gap;
-use weir_plan::{Session, Summarize, Value};
+use weir_plan::{Session, Summarize, TimeZone, Value};
 
 /// All frames that came and all gaps, in order.
 #[derive(Default)]
@@ -39,7 +40,7 @@ impl Losses {
         self.gaps.push((gap, watermark));
     }
 
-    /// The share seen of a window, or of the whole input.
+    /// The share seen of a window that starts here by its clock, or of the whole input.
     pub(super) fn of_window(&self, s: &Summarize, start: Option<i64>) -> Value {
         let (Some(start), Some(over), Some(pane)) = (start, s.window.over(), s.window.pane())
         else {
@@ -47,8 +48,14 @@ impl Losses {
         };
         let start = start as i128;
         let end = start + over as i128;
-        let seen = self.seen(start..end, pane, s.lateness_ns);
-        share(seen, self.lost_within(start..end, i64::MAX))
+        let seen = self.seen(s.zone, start..end, pane, s.lateness_ns);
+        let real = |t: i128| match s.zone {
+            None => t,
+            Some(zone) => {
+                zones::when(zone, t.clamp(i64::MIN.into(), i64::MAX.into()) as i64).into()
+            }
+        };
+        share(seen, self.lost_within(real(start)..real(end), i64::MAX))
     }
 
     /// The share seen of a session that comes out at this tick, from the tick before its first row
@@ -66,17 +73,27 @@ impl Losses {
         // At the end of input all have, though that need be no tick.
         let ended = if tick == i64::MAX { end } else { end.min(tick as i128) };
         let start = floor(first).min(ended - d);
-        let seen = self.seen(start..ended, d as i64, 0);
+        let seen = self.seen(None, start..ended, d as i64, 0);
         share(seen, self.lost_within(start..end, tick))
     }
 
-    fn seen(&self, time: std::ops::Range<i128>, pane: i64, lateness: i64) -> usize {
+    fn seen(
+        &self,
+        zone: Option<TimeZone>,
+        time: std::ops::Range<i128>,
+        pane: i64,
+        lateness: i64,
+    ) -> usize {
         let pane = pane as i128;
+        let clock = |t: i64| i128::from(zone.map_or(t, |zone| zones::clock(zone, t)));
         let came_in_time = |(ts, watermark): &&(i64, i64)| {
-            let end = ((*ts as i128).div_euclid(pane) + 1) * pane;
-            end > *watermark as i128 - lateness as i128
+            let end = (clock(*ts).div_euclid(pane) + 1) * pane;
+            end > match zone {
+                None => *watermark as i128 - lateness as i128,
+                Some(_) => clock(watermark.saturating_sub(lateness)),
+            }
         };
-        let inside = |(ts, _): &&(i64, i64)| time.contains(&(*ts as i128));
+        let inside = |(ts, _): &&(i64, i64)| time.contains(&clock(*ts));
         self.came.iter().filter(inside).filter(came_in_time).count()
     }
 

@@ -16,6 +16,7 @@
 
 use super::context::StageContext;
 use super::row::{Mark, Row};
+use super::zones;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::limits::FILL_MAX;
 use weir_plan::place::rounds;
@@ -82,13 +83,13 @@ impl StageContext<'_> {
         let lengths = Lengths::of(s.window);
         let start = match (lengths, row.ts) {
             (None, _) => 0,
-            (Some(lengths), Some(ts)) => floor(ts.into(), lengths.pane),
+            (Some(lengths), Some(ts)) => floor(clock(s, ts).into(), lengths.pane),
             // Without a time, it is in no window.
             (Some(_), None) => return,
         };
         let end = lengths.map(|l| start + l.pane);
         let passed = |lateness: i64| match (end, watermark) {
-            (Some(end), Mark::At(w)) => end <= w as i128 - lateness as i128,
+            (Some(end), Mark::At(w)) => end <= closing(s, w, lateness),
             _ => false,
         };
         if passed(s.lateness_ns) {
@@ -135,7 +136,7 @@ impl StageContext<'_> {
         };
         // The first window that stays open, if any does.
         let open = match mark {
-            Mark::At(w) => Some(lengths.first_ending_after(w as i128 - s.lateness_ns as i128)),
+            Mark::At(w) => Some(lengths.first_ending_after(closing(s, w, s.lateness_ns))),
             Mark::End => None,
         };
         loop {
@@ -165,7 +166,7 @@ impl StageContext<'_> {
             g.next = start + lengths.every;
             g.taken.retain(|(pane, _), _| *pane >= g.next);
         }
-        let open = open.map(|open| if s.is_timed() { clamp(open) } else { i64::MIN });
+        let open = open.map(|open| if s.is_timed() { when(s, clamp(open)) } else { i64::MIN });
         (rows, open.map_or(Mark::End, Mark::At))
     }
 
@@ -254,7 +255,7 @@ impl StageContext<'_> {
             keys.entry(key).or_default().push(values);
         }
         for (mut cells, panes) in keys {
-            let ts = start.map(clamp);
+            let ts = start.map(|start| when(s, clamp(start)));
             if let Some(ts) = ts {
                 cells.insert(0, Value::Time(ts));
             }
@@ -262,7 +263,7 @@ impl StageContext<'_> {
                 let mut parts: Vec<_> = panes.iter().map(|aggs| aggs[a].clone()).collect();
                 let bare = |values: Vec<(u64, Value)>| values.into_iter().map(|(_, v)| v).collect();
                 cells.push(if agg.func == AggFunc::Completeness {
-                    self.losses.of_window(s, ts)
+                    self.losses.of_window(s, start.map(clamp))
                 } else if rounds(agg) {
                     let parts: Vec<Vec<Value>> = parts.into_iter().map(bare).collect();
                     self.eval.rounded(agg, &parts)
@@ -307,6 +308,24 @@ fn add_known(s: &Summarize, g: &PaneGroups, start: i128, window: &mut Taken) -> 
         }
     }
     added
+}
+
+/// What the clock of the windows shows at a time.
+fn clock(s: &Summarize, t: i64) -> i64 {
+    s.zone.map_or(t, |zone| zones::clock(zone, t))
+}
+
+/// When the clock of the windows showed this first.
+fn when(s: &Summarize, shown: i64) -> i64 {
+    s.zone.map_or(shown, |zone| zones::when(zone, shown))
+}
+
+/// What the clock of the windows shows when the watermark is here, and they stay open so long.
+fn closing(s: &Summarize, watermark: i64, lateness: i64) -> i128 {
+    match s.zone {
+        None => watermark as i128 - lateness as i128,
+        Some(_) => clock(s, watermark.saturating_sub(lateness)).into(),
+    }
 }
 
 /// The largest multiple of `d` at or below `t`.

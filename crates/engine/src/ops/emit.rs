@@ -163,6 +163,7 @@ impl Emitter {
         groups.settle();
         let mut order = std::mem::take(&mut self.order);
         groups.sorted(&mut self.sorter, &mut order);
+        let start = self.spec.when(start);
         for from in (0..order.len()).step_by(BATCH) {
             let (chunk, ahead) = order[from..].split_at(BATCH.min(order.len() - from));
             let ahead = Ahead { groups, ids: &ahead[..BATCH.min(ahead.len())] };

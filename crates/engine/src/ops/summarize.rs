@@ -17,7 +17,7 @@
 use super::groups::{Groups, Spec};
 use super::operator::Batch;
 use super::partial::Grouping;
-use super::window_time::{late_rows, one_window, window_start};
+use super::window_time::{clock_times, late_rows, one_window, window_start};
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
 use crate::expr::Val;
@@ -130,7 +130,10 @@ impl Summarize {
     fn late_rows(&self, batch: &Batch<'_>, rows: Bits) -> Bits {
         match self.spec.every().filter(|_| self.counts_late) {
             None => Bits::NONE,
-            Some(d) => late_rows(batch.ctx.column(batch.time).word(), batch.clock, d, rows),
+            Some(every) => {
+                let start = |t| window_start(self.spec.clock(t), every);
+                late_rows(batch.ctx.column(batch.time).word(), batch.clock, start, rows)
+            }
         }
     }
 
@@ -281,6 +284,8 @@ impl Grouping for Summarize {
         // What has no time is in no window.
         let rows = rows.and(batch.ctx.column(time).present);
         let time: &[u64; BATCH] = batch.ctx.column(time).word();
+        let shown = self.spec.plan.zone.map(|zone| clock_times(zone, time));
+        let time = shown.as_ref().unwrap_or(time);
         // A window that ends at or before the watermark is closed.
         let closed = window_start(self.watermark, every);
         if let Some(start) = one_window(time, rows, every).filter(|&start| start >= closed) {
@@ -319,7 +324,7 @@ impl Grouping for Summarize {
 
     /// Closes the windows that end at or before the watermark.
     fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(i64, Groups)) {
-        self.watermark = self.watermark.max(self.spec.closing(watermark));
+        self.watermark = self.watermark.max(self.spec.closed(watermark));
         let Some(every) = self.spec.every() else { return };
         let closed = window_start(self.watermark, every);
         let n = self.open.partition_point(|(start, _)| *start < closed);

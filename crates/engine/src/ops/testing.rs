@@ -50,6 +50,7 @@ pub(crate) fn summarize(keys: &[&str], aggs: Vec<Agg>, window: Window) -> Stage 
         fill,
         until,
         unless: None,
+        zone: None,
         max_groups,
     })
 }

@@ -4,6 +4,7 @@
 
 use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
+use weir_plan::TimeZone;
 
 /// The start of the window of length `d` that `t` lies in.
 pub(crate) fn window_start(t: i64, d: i64) -> i64 {
@@ -53,9 +54,28 @@ pub(super) fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<
     (any >= 0).then_some(start)
 }
 
-/// The rows that came when the watermark had passed the end of their window of length `d`.
+/// What the clock of a zone shows at these times.
 #[cold]
-pub(super) fn late_rows(time: &[u64; BATCH], clock: &[i64], d: i64, rows: Bits) -> Bits {
-    let is_late = |i: &usize| window_start(clock[*i], d) > window_start(time[*i] as i64, d);
+pub(super) fn clock_times(zone: TimeZone, time: &[u64; BATCH]) -> [u64; BATCH] {
+    let mut span = zone.span(time[0] as i64);
+    time.map(|t| {
+        let t = t as i64;
+        if !span.holds(t) {
+            span = zone.span(t);
+        }
+        span.clock(t) as u64
+    })
+}
+
+/// The rows that came when the watermark had passed the end of their window. `start` is where the
+/// window begins that holds a time.
+#[cold]
+pub(super) fn late_rows(
+    time: &[u64; BATCH],
+    clock: &[i64],
+    start: impl Fn(i64) -> i64,
+    rows: Bits,
+) -> Bits {
+    let is_late = |i: &usize| start(clock[*i]) > start(time[*i] as i64);
     rows.iter().filter(is_late).collect()
 }

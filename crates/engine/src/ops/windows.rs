@@ -16,7 +16,8 @@ pub(super) struct Windows {
     over: i128,
     every: i128,
     pane: i128,
-    lateness: i128,
+    /// Windows are by whose clock, and how long they stay open.
+    spec: Arc<Spec>,
     /// No window that starts before this one comes out any more.
     next: i128,
     /// A window that waits until those before it that lack its new keys are out: the next of these,
@@ -39,7 +40,7 @@ impl Windows {
             over: window.over()? as i128,
             every: window.every()? as i128,
             pane: window.pane()? as i128,
-            lateness: spec.plan.lateness_ns as i128,
+            spec: Arc::clone(spec),
             next: i128::MIN,
             waiting: None,
             lent: None,
@@ -58,7 +59,12 @@ impl Windows {
 
     /// The panes up to here have closed when the watermark is there.
     pub(super) fn closed(&self, watermark: i64) -> i128 {
-        floor(watermark as i128 - self.lateness, self.pane)
+        let lateness = self.spec.plan.lateness_ns;
+        let closing = match self.spec.plan.zone {
+            None => watermark as i128 - lateness as i128,
+            Some(zone) => zone.clock(watermark.saturating_sub(lateness)).into(),
+        };
+        floor(closing, self.pane)
     }
 
     /// The next window that ends at or before `end`, or that holds a row if there is no end: its
@@ -473,6 +479,7 @@ mod tests {
             lateness_ns: S,
             until: None,
             unless: None,
+            zone: None,
             fill: Some(Fill::idle(None)),
             max_groups: GROUPS_MAX,
         };

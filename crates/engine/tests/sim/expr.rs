@@ -373,7 +373,12 @@ fn int(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
         8 => {
             use Part::{Day, Hour, Minute, Month, Second, Weekday, Year};
             let part = *c.pick(&[Year, Month, Day, Weekday, Hour, Minute, Second]);
-            ExprKind::Call(Func::Part(part), vec![expr(c, scope, &Type::Time, d)])
+            let time = expr(c, scope, &Type::Time, d);
+            let time = match crate::window::zone(c) {
+                Some(zone) => node(Type::Time, ExprKind::Call(Func::LocalTime(zone), vec![time])),
+                None => time,
+            };
+            ExprKind::Call(Func::Part(part), vec![time])
         }
         9 => {
             let (a, b) = (expr(c, scope, &int, d), expr(c, scope, &int, d));
@@ -500,7 +505,10 @@ fn time(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
         }
         0 => binary(BinaryOp::Add, Type::Time, a, span),
         1 => binary(BinaryOp::Sub, Type::Time, a, span),
-        _ => node(Type::Time, ExprKind::Call(Func::Bin, vec![a, span])),
+        _ => {
+            let bin = crate::window::zone(c).map_or(Func::Bin, Func::LocalBin);
+            node(Type::Time, ExprKind::Call(bin, vec![a, span]))
+        }
     }
 }
 

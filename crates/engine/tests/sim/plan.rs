@@ -7,7 +7,7 @@ use crate::hellos;
 use crate::metric::metric;
 use crate::rows as choose;
 use crate::sides;
-use crate::window::windows;
+use crate::window::{windows, zone};
 use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::KEYS;
@@ -427,7 +427,18 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     *rows = Rows { schema, fields: false, at_hand: false, apart, timed, windowed, names };
     let max_groups = *c.pick(&[GROUPS_MAX, GROUPS_MAX, GROUPS_MAX, 5]);
     let max_groups = if sessions { SESSIONS_MAX } else { max_groups };
-    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, unless, max_groups })
+    let zone = window.over().and_then(|_| zone(c));
+    Stage::Summarize(Summarize {
+        keys,
+        aggs,
+        window,
+        zone,
+        lateness_ns,
+        fill,
+        until,
+        unless,
+        max_groups,
+    })
 }
 
 fn session(c: &mut Choices) -> Session {

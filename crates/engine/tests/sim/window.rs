@@ -1,12 +1,31 @@
 //! Random windows: one after the other, sliding, open for longer, filled in.
 
 use crate::choices::Choices;
+use crate::traffic::START_NS;
 use weir_plan::limits::FILL_ROWS_MAX;
-use weir_plan::{Fill, Window};
+use weir_plan::{Fill, TimeZone, Window};
 
 /// Distances of windows, in nanoseconds: from one packet each to everything in one.
 const EVERY_NS: [i64; 6] =
     [1_000_000_000, 100_000_000, 250_000_000, 10_000_000_000, 7_000_000, 3_600_000_000_000];
+
+/// A time zone, sometimes: one whose clocks are set forward and back while packets come, by less
+/// than a window or by many.
+pub(crate) fn zone(c: &mut Choices) -> Option<TimeZone> {
+    const MS: i64 = 1_000_000;
+    if !c.once_in(3) {
+        return None;
+    }
+    let offset = |c: &mut Choices| *c.pick(&[0, 50, -50, 400, -1000, 3_600_000, -19_800_000]) * MS;
+    let first = offset(c);
+    let mut at = START_NS;
+    let mut changes = Vec::new();
+    for _ in 0..c.below(4) {
+        at += *c.pick(&[50, 250, 300, 2_000, 60_000]) * MS;
+        changes.push((at, offset(c)));
+    }
+    TimeZone::new("sim", first, &changes)
+}
 
 /// Windows over packets, or rows of other windows; their lateness, and whether they are filled in.
 /// From the start on only the `first` are, so that answers do not grow from stage to stage.

@@ -51,7 +51,7 @@ impl<'t> Checker<'t> {
     ) -> Option<AggFunc> {
         match (f, window) {
             (AggFunc::Rate(_), Some(window)) if window.over().is_some() => {
-                window.over().map(AggFunc::Rate)
+                self.is_even(window, span).then_some(window.over().map(AggFunc::Rate)?)
             }
             (AggFunc::Late, Some(Window::All | Window::Session(_))) => {
                 let message = "without windows no row is late";
@@ -250,7 +250,11 @@ impl<'t> Checker<'t> {
             return None;
         }
         let ty = arg.ty.clone();
-        Some(Expr { ty, kind: ExprKind::Call(Func::Bin, vec![arg, step]) })
+        let bin = match self.rules.zone.filter(|_| ty == Type::Time) {
+            Some(zone) => Func::LocalBin(zone),
+            None => Func::Bin,
+        };
+        Some(Expr { ty, kind: ExprKind::Call(bin, vec![arg, step]) })
     }
 
     /// The arguments that are evaluated for each row, as the aggregate wants them.

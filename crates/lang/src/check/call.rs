@@ -212,7 +212,26 @@ impl<'t> Checker<'t> {
         let args: Vec<Expr> = args.into_iter().enumerate().map(cast).collect();
         let types: Vec<&Type> = args.iter().map(|arg| &arg.ty).collect();
         let ty = row.result(&types).expect("all that the table asks was checked");
-        Some(Expr { ty, kind: ExprKind::Call(row.func.clone(), args) })
+        Some(Expr { ty, kind: self.in_zone(row.func.clone(), args) })
+    }
+
+    /// A call in the time zone of the query.
+    fn in_zone(&self, func: Func, mut args: Vec<Expr>) -> ExprKind {
+        let Some(zone) = self.rules.zone else { return ExprKind::Call(func, args) };
+        let moves = |step: &Expr| match lower::constant(step) {
+            Some(Value::Duration(step)) => zone.moves(step),
+            _ => true,
+        };
+        match func {
+            Func::Bin if args[0].ty == Type::Time && moves(&args[1]) => {
+                ExprKind::Call(Func::LocalBin(zone), args)
+            }
+            Func::Part(_) => {
+                let local = ExprKind::Call(Func::LocalTime(zone), vec![args.swap_remove(0)]);
+                ExprKind::Call(func, vec![Expr { ty: Type::Time, kind: local }])
+            }
+            func => ExprKind::Call(func, args),
+        }
     }
 
     fn same_type(&mut self, name: &str, x: Expr, y: Expr, tree: &TreeExpr) -> Option<(Expr, Expr)> {

@@ -147,11 +147,11 @@ impl<'t> Checker<'t> {
         let (mut stages, mut input) = (&built.stages, built.input);
         loop {
             let last = stages.iter().rev().find_map(|stage| match stage {
-                Stage::Summarize(s) => Some(s.window),
+                Stage::Summarize(s) => Some(s.window.over().map_or(0, |over| s.longest(over))),
                 _ => None,
             });
             match (last, input) {
-                (Some(window), _) => return window.over().unwrap_or(0),
+                (Some(longest), _) => return longest,
                 (None, Input::Packets) => return 0,
                 (None, Input::Pipeline(n)) => {
                     (stages, input) = (&self.built[n].stages, self.built[n].input);

@@ -252,7 +252,7 @@ impl<'t> Checker<'t> {
     ) -> Option<Value> {
         // A literal is not worth counting as an operation: blocklists are long.
         let member = match &v.node {
-            Tree::Literal { value, .. } => Expr::constant(value.clone()),
+            Tree::Literal { value, text } => Expr::constant(self.literal(value, text)),
             _ => {
                 self.not_a_difference(v)?;
                 self.expr(scope, v)?

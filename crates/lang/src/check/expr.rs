@@ -162,9 +162,19 @@ impl<'t> Checker<'t> {
         out
     }
 
+    /// The value of a literal: a date is its midnight in the time zone of the query.
+    pub(super) fn literal(&self, value: &Value, text: &str) -> Value {
+        match (value, self.rules.zone) {
+            (Value::Time(midnight), Some(zone)) if !text.contains(['T', 't']) => {
+                Value::Time(zone.when(*midnight))
+            }
+            _ => value.clone(),
+        }
+    }
+
     fn node(&mut self, scope: &Scope, e: &TreeExpr) -> Option<Expr> {
         match &e.node {
-            Tree::Literal { value, .. } => Some(Expr::constant(value.clone())),
+            Tree::Literal { value, text } => Some(Expr::constant(self.literal(value, text))),
             Tree::Name(name) => self.name(scope, name, e.span),
             Tree::Unary(op, operand) => self.unary(scope, *op, operand),
             Tree::Chain { first, rest } => self.chain(scope, first, rest, e.span),

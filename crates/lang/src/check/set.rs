@@ -97,7 +97,7 @@ impl<'t> Checker<'t> {
         e: &TreeExpr,
     ) -> Option<Value> {
         let value = match &e.node {
-            Tree::Literal { value, .. } => value.clone(),
+            Tree::Literal { value, text } => self.literal(value, text),
             _ => {
                 self.not_a_difference(e)?;
                 self.constant(scope, e, "a member of a set")?

@@ -67,6 +67,7 @@ impl<'t> Checker<'t> {
         Some(weir_plan::Stage::Summarize(weir_plan::Summarize {
             keys,
             aggs,
+            zone: window.and_then(|window| self.zone_of(window)),
             window: window?,
             lateness_ns: lateness_ns?,
             fill: fill?,

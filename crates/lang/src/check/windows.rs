@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::{EventTime, Scope};
 use crate::tree::{AggItem, Expr as TreeExpr, ExprKind, Summarize};
 use weir_plan::limits::{LATENESS_WINDOWS_MAX, PANES_MAX};
-use weir_plan::{Fill, Value, Window};
+use weir_plan::{Fill, TimeZone, Value, Window};
 
 impl<'t> Checker<'t> {
     /// Which rows belong together; `None` after a mistake.
@@ -35,6 +35,25 @@ impl<'t> Checker<'t> {
             }
             (Some((e, over)), Some(every)) => self.sliding(e, over?, every?),
         }
+    }
+
+    /// By whose clock these windows are, if not by that of UTC.
+    pub(super) fn zone_of(&self, window: Window) -> Option<TimeZone> {
+        self.rules.zone.filter(|zone| window.every().is_some_and(|every| zone.moves(every)))
+    }
+
+    /// Whether all these windows last as long; reports it where not.
+    pub(super) fn is_even(&mut self, window: Window, span: Span) -> bool {
+        let Some(zone) = self.zone_of(window).filter(|zone| !zone.changes().is_empty()) else {
+            return true;
+        };
+        let name = zone.name();
+        let message = format!("windows by the clock of {name} do not all last as long");
+        let d = Diagnostic::new(Code::NoEventTime, span, message);
+        let d =
+            d.note("a day has 23 or 25 hours where clocks change, so a rate has no one divisor");
+        self.report(d.help("take a sum, and divide it by the seconds that you mean"));
+        false
     }
 
     /// Windows that overlap.

@@ -170,6 +170,9 @@ fn refusal(plan: &Summarize) -> Option<&'static str> {
         Window::Session(_) => return Some("sessions end by the order of packets"),
         Window::All | Window::Tumbling(_) | Window::Sliding { .. } => {}
     }
+    if plan.zone.is_some() {
+        return Some("windows are by the clock of a time zone");
+    }
     if plan.max_groups < GROUPS_MAX {
         return Some("`max` is exact, so one worker has all groups");
     }

@@ -55,6 +55,7 @@ fn plan(keys: usize, aggs: &[TestAgg]) -> Summarize {
         fill: None,
         until: None,
         unless: None,
+        zone: None,
         max_groups: GROUPS_MAX,
     }
 }

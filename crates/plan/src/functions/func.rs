@@ -2,6 +2,7 @@
 
 use crate::address::Block;
 use crate::table::SharedTable;
+use crate::zone::TimeZone;
 
 /// A scalar function. All built-in ones are absent where an argument is, except `exists` and
 /// `coalesce`; predicates are false instead.
@@ -110,6 +111,11 @@ pub enum Func {
     /// time duration time; int int int; duration duration duration. `d` at or below 0 gives an
     /// absent value, counted.
     Bin,
+    /// The local time of a zone at a time, as if it were UTC; what `year(t)`, `hour(t)`, … are
+    /// taken of in a zone. time, time.
+    LocalTime(TimeZone),
+    /// `bin(t, d)` in a zone, as [`TimeZone::bin`]. time duration time.
+    LocalBin(TimeZone),
     /// `is_ipv4(a)`. ip, bool; always present.
     IsIpv4,
     /// `is_ipv6(a)`. ip, bool; always present.

@@ -21,7 +21,8 @@ pub fn tick_of(s: &Summarize) -> Option<Tick> {
         Window::Session(session) => Some(Tick { every_ns: session.tick_ns(), lateness_ns: 0 }),
         window => {
             let lateness_ns = s.lateness_ns;
-            window.pane().map(|every_ns| Tick { every_ns, lateness_ns })
+            let tick = |pane| s.zone.map_or(pane, |zone| zone.tick(pane));
+            window.pane().map(|pane| Tick { every_ns: tick(pane), lateness_ns })
         }
     }
 }

@@ -119,6 +119,8 @@ fn set(members: &[Member]) -> String {
 fn name(f: &Func) -> String {
     match (f, f.builtin()) {
         (Func::User(i), _) => format!("user_{i}"),
+        (Func::LocalTime(_), _) => "local_time".to_owned(),
+        (Func::LocalBin(_), _) => "bin".to_owned(),
         (_, Some(row)) => row.name().to_owned(),
         (f, None) => unreachable!("{f:?} has a name"),
     }
@@ -131,6 +133,7 @@ fn constants(f: &Func) -> String {
         Func::Prefix { v4, v6 } => format!(", {v4}, {v6}"),
         Func::CommunityId { seed } if *seed != 0 => format!(", {seed}"),
         Func::Anonymize(_) => ", …".to_owned(),
+        Func::LocalTime(zone) | Func::LocalBin(zone) => format!(", {:?}", zone.name()),
         _ => String::new(),
     }
 }

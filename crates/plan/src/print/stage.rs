@@ -97,6 +97,9 @@ fn windows(s: &Summarize) -> String {
         }
         Window::Session(_) => String::new(),
     };
+    if let Some(zone) = s.zone {
+        out += &format!(" in {}", zone.name());
+    }
     if s.lateness_ns > 0 {
         out += &format!(" lateness {}", Value::Duration(s.lateness_ns));
     }
@@ -123,7 +126,9 @@ fn agg(agg: &Agg, input: &Schema) -> String {
             if matches!(agg.func, AggFunc::DistinctUpTo(_)) { format!("({parts})") } else { parts }
         }
         // The value and the step.
-        Some((_, ExprKind::Call(Func::Bin, parts))) if agg.func == AggFunc::Histogram => {
+        Some((_, ExprKind::Call(Func::Bin | Func::LocalBin(_), parts)))
+            if agg.func == AggFunc::Histogram =>
+        {
             list(parts, |part| expr(part, input, &[]))
         }
         Some((e, _)) => expr(e, input, &[]),
@@ -411,6 +416,7 @@ mod tests {
                 fill: None,
                 until: None,
                 unless: None,
+                zone: None,
                 max_groups: crate::limits::GROUPS_MAX,
             }),
         ];
@@ -570,6 +576,7 @@ mod tests {
             fill: None,
             until: Some(field("tcp.rst")),
             unless: None,
+            zone: None,
             max_groups: 500,
         };
         let text = |s: &Summarize| stage(&Stage::Summarize(s.clone()), &Schema::default());

@@ -5,7 +5,7 @@ use crate::findings::{Finding, Measured, Rule};
 use crate::markup::Markup;
 use crate::number::{grouped, moment, short};
 use crate::rows::shown;
-use weir_plan::Value;
+use weir_plan::{TimeZone, Value};
 
 pub(super) fn section(whole: &Whole<'_>) -> Markup {
     let mut m = Markup::default();
@@ -37,7 +37,7 @@ fn one_rule(m: &mut Markup, whole: &Whole<'_>, name: &str, rule: &Rule) {
     m.text(title.map_or("", |rule| &rule.title)).raw("; ").text(&begun.to_string());
     m.raw(if begun == 1 { " alert</span></h3>\n" } else { " alerts</span></h3>\n" });
     for finding in rule.findings() {
-        one_finding(m, finding);
+        one_finding(m, finding, whole.about.zone);
     }
     if rule.further > 0 {
         m.raw("<p class=\"note\">And ").text(&rule.further.to_string());
@@ -45,9 +45,9 @@ fn one_rule(m: &mut Markup, whole: &Whole<'_>, name: &str, rule: &Rule) {
     }
 }
 
-fn one_finding(m: &mut Markup, finding: &Finding) {
+fn one_finding(m: &mut Markup, finding: &Finding, zone: Option<TimeZone>) {
     m.raw("<details class=\"finding\"><summary>").text(&finding.message);
-    m.raw(" <span class=\"note\">").text(&when(finding)).raw("</span></summary>\n<dl>");
+    m.raw(" <span class=\"note\">").text(&when(finding, zone)).raw("</span></summary>\n<dl>");
     let mut fact = |name: &str, value: &str| {
         m.element("dt", name).element("dd", value).raw("\n");
     };
@@ -56,7 +56,7 @@ fn one_finding(m: &mut Markup, finding: &Finding) {
         fact("threshold", &short(*threshold));
     }
     for (name, value) in finding.evidence.iter().filter(|(_, value)| *value != Value::Absent) {
-        fact(name, &shown(value));
+        fact(name, &shown(value, zone));
     }
     fact("severity", finding.severity.name());
     if finding.begun > 1 {
@@ -67,10 +67,10 @@ fn one_finding(m: &mut Markup, finding: &Finding) {
 }
 
 /// When it was.
-fn when(finding: &Finding) -> String {
+fn when(finding: &Finding, zone: Option<TimeZone>) -> String {
     match (finding.first, finding.last) {
         (Some(first), Some(last)) if first != last => {
-            let (first, last) = (moment(first), moment(last));
+            let (first, last) = (moment(first, zone), moment(last, zone));
             // The day is said once, where it is one.
             match (first.split_once(' '), last.split_once(' ')) {
                 (Some((day, _)), Some((other, clock))) if day == other => {
@@ -79,7 +79,7 @@ fn when(finding: &Finding) -> String {
                 _ => format!("{first} – {last}"),
             }
         }
-        (Some(first), _) => moment(first),
+        (Some(first), _) => moment(first, zone),
         (None, _) => String::new(),
     }
 }

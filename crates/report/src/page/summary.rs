@@ -3,7 +3,7 @@
 use super::cells::{Cell, Fact, TableView, facts};
 use super::whole::Whole;
 use crate::markup::Markup;
-use crate::number::{grouped, length, moment, short};
+use crate::number::{grouped, length, moment, short, zone_name};
 use crate::rows::Kept;
 use weir_packet::known;
 
@@ -18,11 +18,19 @@ pub(super) fn section(whole: &Whole<'_>) -> Markup {
     let count = |name: &str| row.map_or(0, |row| row.count(name));
     let (packets, bytes) = (count("packets"), count("bytes"));
     let ends = row.and_then(|row| Some((row.ns("first")?, row.ns("last")?)));
+    let zone = whole.about.zone;
+    let [first_name, last_name] = match zone {
+        None => ["First packet (UTC)", "Last packet (UTC)"],
+        Some(_) => ["First packet (local time)", "Last packet (local time)"],
+    };
     let mut all = Vec::new();
     match ends {
         Some((first, last)) => {
-            all.push(Fact::new("First packet (UTC)", moment(first)));
-            all.push(Fact::new("Last packet (UTC)", moment(last)));
+            all.push(Fact::new(first_name, moment(first, zone)));
+            all.push(Fact::new(last_name, moment(last, zone)));
+            if zone.is_some() {
+                all.push(Fact::new("Time zone", zone_name(zone).to_owned()));
+            }
             let ns = last.saturating_sub(first);
             all.push(Fact::new("Duration", length(ns)));
             all.push(Fact::new("Packets", grouped(packets)));

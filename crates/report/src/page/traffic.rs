@@ -4,9 +4,10 @@ use super::cells::{Cell, TableView};
 use super::whole::Whole;
 use crate::limits::{POINTS_MAX, TIME_ROWS_MAX};
 use crate::markup::Markup;
-use crate::number::{grouped, length, moment, percent, short};
+use crate::number::{grouped, length, moment, percent, short, zone_name};
 use crate::plot::{Caption, Stack, color, stacked};
 use crate::timeline::{DrawnTime, Outside, Traffic};
+use weir_plan::TimeZone;
 
 /// What is drawn over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,14 +36,15 @@ impl Measure {
 pub(super) fn time_lines(whole: &Whole<'_>) -> Markup {
     let mut m = Markup::default();
     let Some(time) = whole.rows.time_line.drawn(POINTS_MAX) else { return m };
+    let zone = whole.about.zone;
     for (number, measure) in [Measure::Bits, Measure::Packets].into_iter().enumerate() {
-        picture(&mut m, &time, measure, number + 1);
+        picture(&mut m, &time, (measure, number + 1), zone);
     }
     legend(&mut m, &time);
     if let Some(Outside { packets, first, last }) = time.outside {
         m.raw("<p class=\"note\">Not in these pictures: ").text(&short(packets as f64));
-        m.raw(" packets far from all others, from ").text(&moment(first)).raw(" to ");
-        m.text(&moment(last)).raw(".</p>\n");
+        m.raw(" packets far from all others, from ").text(&moment(first, zone)).raw(" to ");
+        m.text(&moment(last, zone)).raw(".</p>\n");
     }
     if whole.ended.ledger.late > 0 {
         m.raw("<p class=\"note\">Packets that came too late for their step are not in these ");
@@ -53,7 +55,12 @@ pub(super) fn time_lines(whole: &Whole<'_>) -> Markup {
 }
 
 /// Draws a picture with its description.
-fn picture(m: &mut Markup, time: &DrawnTime, measure: Measure, number: usize) {
+fn picture(
+    m: &mut Markup,
+    time: &DrawnTime,
+    (measure, number): (Measure, usize),
+    zone: Option<TimeZone>,
+) {
     let values = time
         .kinds
         .iter()
@@ -61,18 +68,20 @@ fn picture(m: &mut Markup, time: &DrawnTime, measure: Measure, number: usize) {
     let of_steps = (0..time.steps()).map(|step| (measure.of(time, time.of_step(step)), step));
     let top = of_steps.fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a });
     let about = format!(
-        "From {} to {} UTC in steps of {}: by kind of traffic, on top of one another. The highest \
+        "From {} to {} {} in steps of {}: by kind of traffic, on top of one another. The highest \
          step has {} and starts at {}.",
-        moment(time.from),
-        moment(time.start(time.steps())),
+        moment(time.from, zone),
+        moment(time.start(time.steps()), zone),
+        zone_name(zone),
         length(time.step_ns),
         short(top.0),
-        moment(time.start(top.1)),
+        moment(time.start(top.1), zone),
     );
-    let caption = Caption { title: measure.title(), about: &about, number };
+    let caption = Caption { title: measure.title(), about: &about, number, zone };
     let stack = Stack { caption, from: time.from, step_ns: time.step_ns, values: values.collect() };
     m.raw("<figure><figcaption>").raw(measure.title()).raw(" <span class=\"note\">(steps of ");
-    m.text(&length(time.step_ns)).raw(", UTC)</span></figcaption>\n");
+    m.text(&length(time.step_ns)).raw(", ").text(zone_name(zone));
+    m.raw(")</span></figcaption>\n");
     m.piece(&stacked(&stack)).raw("</figure>\n");
 }
 
@@ -92,12 +101,18 @@ fn legend(m: &mut Markup, time: &DrawnTime) {
 /// The same as a table, in longer steps.
 fn as_table(m: &mut Markup, whole: &Whole<'_>) {
     let Some(time) = whole.rows.time_line.drawn(TIME_ROWS_MAX) else { return };
-    let columns = &["Start (UTC)", "Packets", "Bytes", "Bits per second", "Packets per second"];
+    let zone = whole.about.zone;
+    let columns = match zone {
+        None => &["Start (UTC)", "Packets", "Bytes", "Bits per second", "Packets per second"],
+        Some(_) => {
+            &["Start (local time)", "Packets", "Bytes", "Bits per second", "Packets per second"]
+        }
+    };
     let mut table = TableView::new("Traffic over time", columns);
     for step in 0..time.steps() {
         let traffic = time.of_step(step);
         table.row(vec![
-            Cell::Text(moment(time.start(step))),
+            Cell::Text(moment(time.start(step), zone)),
             Cell::Count(traffic.packets as i64),
             Cell::Count(traffic.bytes as i64),
             Cell::Text(short(Measure::Bits.of(&time, traffic))),

@@ -3,6 +3,7 @@
 use crate::collector::Collector;
 use weir_engine::counters::Ledger;
 use weir_packet::source::Account;
+use weir_plan::TimeZone;
 
 /// What a report is about.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct About {
     pub filter: String,
     /// The version of the program.
     pub version: String,
+    /// The time zone of all times, if it is not UTC.
+    pub zone: Option<TimeZone>,
     /// Detectors and what each is for.
     pub rules: Vec<RuleTitle>,
 }

@@ -27,7 +27,7 @@ pub(crate) fn stacked(stack: &Stack<'_>) -> Markup {
     }
     let end = |i: usize| stack.from.saturating_add(stack.step_ns.saturating_mul(i as i64));
     let axes = Axes {
-        times: TimeAxis::new(stack.from, end(steps)),
+        times: TimeAxis::new(stack.from, end(steps), stack.caption.zone),
         values: ValueAxis::new(0.0, sums.iter().copied().fold(0.0, f64::max)),
         unit: Unit::Plain,
         top: 10.0,
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn areas_lie_on_one_another() {
         let stack = Stack {
-            caption: Caption { title: "a < b", about: "two kinds", number: 1 },
+            caption: Caption { title: "a < b", about: "two kinds", number: 1, zone: None },
             from: 0,
             step_ns: 1_000_000_000,
             values: vec![vec![1.0, 1.0, 3.0], vec![3.0, 0.0, 1.0], vec![0.0; 3]],

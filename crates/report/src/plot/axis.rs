@@ -1,6 +1,7 @@
 //! Axes: round numbers and round times, and where they stand.
 
 use weir_packet::time;
+use weir_plan::TimeZone;
 
 const S: i128 = 1_000_000_000;
 const D: i128 = 86_400 * S;
@@ -43,12 +44,13 @@ const TIME_MARKS: i128 = 6;
 pub(crate) struct TimeAxis {
     from: i64,
     to: i64,
+    zone: Option<TimeZone>,
 }
 
 impl TimeAxis {
-    /// From one time to a later one.
-    pub(crate) fn new(from: i64, to: i64) -> TimeAxis {
-        TimeAxis { from, to: to.max(from.saturating_add(1)) }
+    /// From one time to a later one, with marks at round times of a zone.
+    pub(crate) fn new(from: i64, to: i64, zone: Option<TimeZone>) -> TimeAxis {
+        TimeAxis { from, to: to.max(from.saturating_add(1)), zone }
     }
 
     /// Where a time is: 0 at the left end, 1 at the right.
@@ -59,12 +61,17 @@ impl TimeAxis {
 
     /// Round times, and how they are written.
     pub(crate) fn marks(self) -> Vec<(i64, String)> {
-        let (from, to) = (i128::from(self.from), i128::from(self.to));
+        let clock = |t: i64| i128::from(self.zone.map_or(t, |zone| zone.clock(t)));
+        let when = |at: i64| self.zone.map_or(at, |zone| zone.when(at));
+        let (from, to) = (clock(self.from), clock(self.to));
         let step = distance(to - from);
         let first = from.div_euclid(step) * step;
         let first = if first < from { first + step } else { first };
         let times = (0..=TIME_MARKS).map(|i| first + i * step).take_while(|at| *at <= to);
-        times.filter_map(|at| i64::try_from(at).ok()).map(|at| (at, label(at, step))).collect()
+        times
+            .filter_map(|at| i64::try_from(at).ok())
+            .map(|at| (when(at), label(at, step)))
+            .collect()
     }
 }
 
@@ -138,7 +145,7 @@ mod tests {
     #[test]
     fn times_are_round() {
         let marks = |from, to| -> Vec<String> {
-            TimeAxis::new(from, to).marks().into_iter().map(|(_, text)| text).collect()
+            TimeAxis::new(from, to, None).marks().into_iter().map(|(_, text)| text).collect()
         };
         let ms = 1_000_000;
         assert_eq!(
@@ -149,6 +156,16 @@ mod tests {
         assert_eq!(marks(0, 3_600_000 * ms)[..2], ["00:00", "00:10"]);
         assert_eq!(marks(0, 86_400_000 * ms * 5)[..2], ["1970-01-01", "1970-01-02"]);
         assert_eq!(marks(5, 5), ["00:00:00.000000005", "00:00:00.000000006"]);
+    }
+
+    #[test]
+    fn days_begin_at_midnight_of_the_zone() {
+        const H: i64 = 3_600_000_000_000;
+        // Clocks are set forward in the second day.
+        let zone = TimeZone::new("t", H, &[(30 * H, 2 * H)]);
+        let marks = TimeAxis::new(0, 100 * H, zone).marks();
+        let want = [(23, "1970-01-02"), (46, "1970-01-03"), (70, "1970-01-04"), (94, "1970-01-05")];
+        assert_eq!(marks, want.map(|(at, text)| (at * H, text.to_owned())));
     }
 
     #[test]
@@ -166,7 +183,7 @@ mod tests {
         fn any_times_and_numbers_have_axes(
             from in any::<i64>(), to in any::<i64>(), a in any::<f64>(), b in any::<f64>(),
         ) {
-            let axis = TimeAxis::new(from, to);
+            let axis = TimeAxis::new(from, to, None);
             let marks = axis.marks();
             prop_assert!(marks.len() <= 7);
             prop_assert!(marks.iter().all(|(at, _)| (0.0..=1.0).contains(&axis.share(*at))));

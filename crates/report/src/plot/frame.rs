@@ -3,6 +3,7 @@
 use super::axis::{TimeAxis, ValueAxis};
 use crate::markup::Markup;
 use crate::number::{length, short};
+use weir_plan::TimeZone;
 
 /// The width of a picture; how large it is shown is up to the page.
 pub(crate) const WIDTH: f64 = 800.0;
@@ -85,6 +86,8 @@ impl Axes {
 pub(crate) struct Caption<'a> {
     pub(crate) title: &'a str,
     pub(crate) about: &'a str,
+    /// The time zone of the marks of time, if it is not UTC.
+    pub(crate) zone: Option<TimeZone>,
     /// The number of the picture in its document.
     pub(crate) number: usize,
 }

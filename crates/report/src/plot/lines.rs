@@ -97,7 +97,7 @@ pub(crate) fn panels(caption: Caption<'_>, panels: &[Panel], style: &'static str
     let points = || panels.iter().flat_map(|p| p.lines.iter().flat_map(|line| line.points.iter()));
     let from = points().map(|(ts, _)| *ts).min().unwrap_or(0);
     let to = points().map(|(ts, _)| *ts).max().unwrap_or(0);
-    let times = TimeAxis::new(from, to);
+    let times = TimeAxis::new(from, to, caption.zone);
     let mut m = Markup::default();
     let height: f64 = panels.iter().map(Panel::height).sum();
     caption.open(&mut m, height.max(40.0));
@@ -134,7 +134,7 @@ mod tests {
                 line("<b>", &[(20, 3.0), (30, 3.0)]),
             ],
         };
-        let caption = Caption { title: "t", about: "d", number: 1 };
+        let caption = Caption { title: "t", about: "d", number: 1, zone: None };
         let svg = panels(caption, &[panel], "").finish();
         assert!(
             svg.contains("d=\"M68 170.5L247.5 123\"/>\n<circle class=\"c0\" r=\"2\" cx=\"786\"")

@@ -2,9 +2,10 @@
 
 use super::DeliverArgs;
 use super::values::{ExportTo, Names, Time, export, format};
+use crate::zone::Zone;
 use clap::Args;
 use std::path::PathBuf;
-use weir_sink::Format;
+use weir_sink::{Format, TimeFormat};
 
 #[derive(Args, Debug)]
 pub(crate) struct RowArgs {
@@ -36,4 +37,16 @@ pub(crate) struct RowArgs {
 
     #[command(flatten)]
     pub(crate) deliver: DeliverArgs,
+}
+
+impl RowArgs {
+    /// How times are written in a zone.
+    pub(crate) fn time_format(&self, zone: Zone) -> TimeFormat {
+        match (self.time, zone) {
+            (Time::Rfc3339, Zone(Some(zone))) => TimeFormat::Local(zone),
+            (Time::Rfc3339, Zone(None)) => TimeFormat::Rfc3339,
+            (Time::Epoch, _) => TimeFormat::Epoch,
+            (Time::EpochNs, _) => TimeFormat::EpochNs,
+        }
+    }
 }

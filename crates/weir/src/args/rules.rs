@@ -1,6 +1,7 @@
 //! What names in a query mean, where a site decides it.
 
 use crate::exit::usage;
+use crate::zone::{self, Zone};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_lang::ReadingRules;
@@ -20,6 +21,11 @@ pub(crate) struct RulesArgs {
     /// teredo, such as vxlan=8472. --headers inner and `anonymize` look inside
     #[arg(long, value_name = "NAME=PORT", value_delimiter = ',', value_parser = tunnel_port)]
     pub(crate) tunnel_port: Vec<(&'static str, u16)>,
+
+    /// The time zone of times, of `bin`, `hour` and the like, and of windows of hours and days: a
+    /// name such as Europe/Berlin, `UTC`, or `local` for that of this machine
+    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone::parse)]
+    pub(crate) time_zone: Zone,
 }
 
 impl RulesArgs {
@@ -34,7 +40,7 @@ impl RulesArgs {
             return Err(usage(format!("--tunnel-port: port {} is named twice", ports[i].1)));
         }
         let flow_key = self.flow_key.iter().copied().fold(FlowKey::default(), FlowKey::with);
-        Ok(ReadingRules { flow_key, tunnel_ports: self.tunnel_ports() })
+        Ok(ReadingRules { flow_key, tunnel_ports: self.tunnel_ports(), zone: self.time_zone.0 })
     }
 
     /// The ports that mean tunnels, too.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_engine::limits::WORKERS_MAX;
 use weir_kafka::address::KafkaTopic;
 use weir_sink::limits::QUEUE_BATCHES_MAX;
-use weir_sink::{FORMATS, Format, TimeFormat};
+use weir_sink::{FORMATS, Format};
 
 /// The name of a format for rows.
 pub(super) fn format() -> impl TypedValueParser<Value = &'static Format> {
@@ -142,22 +142,12 @@ pub(crate) enum SlowSink {
 /// The format of times.
 #[derive(ValueEnum, Clone, Copy, Debug)]
 pub(crate) enum Time {
-    /// Date and time in UTC
+    /// Date and time, in UTC or --time-zone
     Rfc3339,
     /// Seconds since 1970, with nine decimals
     Epoch,
     /// Nanoseconds since 1970
     EpochNs,
-}
-
-impl From<Time> for TimeFormat {
-    fn from(time: Time) -> TimeFormat {
-        match time {
-            Time::Rfc3339 => TimeFormat::Rfc3339,
-            Time::Epoch => TimeFormat::Epoch,
-            Time::EpochNs => TimeFormat::EpochNs,
-        }
-    }
 }
 
 /// The tool whose names columns have.

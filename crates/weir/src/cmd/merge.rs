@@ -273,7 +273,7 @@ fn sink(
     term: &Term,
 ) -> anyhow::Result<Box<dyn Sink>> {
     let options = RowOptions {
-        time: args.rows.time.into(),
+        time: args.rows.time_format(args.rules.time_zone),
         color: term.color_out,
         // Rows come while probes run.
         stream: true,

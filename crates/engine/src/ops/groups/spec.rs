@@ -87,6 +87,21 @@ impl Spec {
         watermark.saturating_sub(self.plan.lateness_ns)
     }
 
+    /// What the clock of its windows shows when the watermark that closes them is there.
+    pub(in crate::ops) fn closed(&self, watermark: i64) -> i64 {
+        self.clock(self.closing(watermark))
+    }
+
+    /// What the clock of its windows shows at a time.
+    pub(crate) fn clock(&self, t: i64) -> i64 {
+        self.plan.zone.map_or(t, |zone| zone.clock(t))
+    }
+
+    /// When the clock of its windows showed this first.
+    pub(crate) fn when(&self, clock: i64) -> i64 {
+        self.plan.zone.map_or(clock, |zone| zone.when(clock))
+    }
+
     /// What makes its sessions, if its groups are that.
     pub(crate) fn session(&self) -> Option<Session> {
         match self.plan.window {
@@ -124,15 +139,16 @@ impl Spec {
     pub(crate) fn is_closed(&self, start: i64, watermark: i64) -> bool {
         match (self.session(), self.every()) {
             (Some(session), _) => start <= session.tick(watermark),
-            (None, Some(every)) => start < window_start(self.closing(watermark), every),
+            (None, Some(every)) => start < window_start(self.closed(watermark), every),
             (None, None) => false,
         }
     }
 
-    /// The time before which all groups start that are all there once the watermark is there;
+    /// What the clock showed before which all groups start that are all there once the watermark
+    /// is there;
     /// `None` where they only are at the end of the input, and of sessions.
     pub(crate) fn closed_before(&self, watermark: i64) -> Option<i64> {
-        self.every().map(|every| window_start(self.closing(watermark), every))
+        self.every().map(|every| window_start(self.closed(watermark), every))
     }
 
     /// The watermark that rows emitted by a close at `watermark` obey.
@@ -140,14 +156,14 @@ impl Spec {
         if !self.plan.is_timed() {
             return i64::MIN;
         }
-        let closing = self.closing(watermark);
+        let closing = self.closed(watermark);
         match (self.plan.window, self.every()) {
             (Window::Sliding { over, every }, Some(pane)) => {
                 let closed = (closing as i128).div_euclid(pane as i128) * pane as i128;
-                downstream(closed, over, every)
+                self.when(downstream(closed, over, every))
             }
             (Window::Session(session), _) => session.downstream(watermark),
-            (_, Some(d)) => window_start(closing, d),
+            (_, Some(d)) => self.when(window_start(closing, d)),
             (_, None) => i64::MIN,
         }
     }

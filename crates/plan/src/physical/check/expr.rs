@@ -133,6 +133,8 @@ fn call(func: &Func, args: &[Expr], signatures: &Signatures) -> Option<Type> {
     match (func, &types[..]) {
         (Func::Matches | Func::Extract, _) if !pattern(args) => None,
         (Func::Prefix { v4: 33.., .. } | Func::Prefix { v6: 129.., .. }, _) => None,
+        (Func::LocalTime(_), [Type::Time]) => Some(Type::Time),
+        (Func::LocalBin(_), [Type::Time, Type::Duration]) => Some(Type::Time),
         (Func::Lookup(table), [key @ (Type::Ip | Type::Int | Type::Str | Type::Mac)]) => {
             is_table_of(&table.0, key).then_some(Type::Str)
         }

@@ -268,6 +268,9 @@ fn summarize(reach: &Reach<'_>, s: &Summarize, rows: &Rows) -> bool {
 
 /// How many panes a window has, and how many a lateness keeps open, the language bounds.
 fn window(s: &Summarize) -> bool {
+    if s.zone.is_some() && s.window.over().is_none() {
+        return false;
+    }
     match s.window {
         Window::All => s.lateness_ns == 0,
         Window::Tumbling(every) => every > 0 && s.lateness_ns >= 0,

@@ -104,7 +104,7 @@ impl Wire for Expr {
                 Ok(Expr { ty: object.read("type", from)?, kind: operator(&op, args)? })
             }
             _ => {
-                let object = members(&["args", "type", "v4", "v6", "seed", "table"])?;
+                let object = members(&["args", "type", "v4", "v6", "seed", "table", "zone"])?;
                 let func = read_func(kind, &object, from)?;
                 let args = object.read("args", from)?;
                 Ok(Expr { ty: object.read("type", from)?, kind: ExprKind::Call(func, args) })
@@ -158,6 +158,10 @@ fn write_func(
             return Ok(());
         }
         Func::Anonymize(_) => return Err(Unwritable::Key),
+        Func::LocalTime(zone) | Func::LocalBin(zone) => {
+            to.member(object, "zone", zone)?;
+            if matches!(func, Func::LocalBin(_)) { "local_bin" } else { "local_time" }
+        }
         Func::Prefix { v4, v6 } => {
             to.member(object, "v4", v4)?;
             to.member(object, "v6", v6)?;
@@ -192,6 +196,8 @@ fn read_func(kind: &str, object: &Members<'_>, from: &Reader<'_>) -> Result<Func
     match name.as_str() {
         "prefix" => Ok(Func::Prefix { v4: object.read("v4", from)?, v6: object.read("v6", from)? }),
         "community_id" => Ok(Func::CommunityId { seed: object.read("seed", from)? }),
+        "local_time" => object.read("zone", from).map(Func::LocalTime),
+        "local_bin" => object.read("zone", from).map(Func::LocalBin),
         "lookup" => {
             let number: usize = object.read("table", from)?;
             let table = from.tables.get(number).cloned();

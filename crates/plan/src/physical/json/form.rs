@@ -22,6 +22,7 @@ use crate::stage::{
 };
 use crate::table::Table;
 use crate::window::Fill;
+use crate::zone::TimeZone;
 use serde_json::{Map, Value as Json};
 use weir_base::alert::AlertSeverity;
 
@@ -147,6 +148,7 @@ record!(Summarize {
     keys: "keys",
     aggs: "aggregates",
     window: "window",
+    zone: "zone",
     lateness_ns: "lateness_ns",
     fill: "fill",
     until: "until",
@@ -159,6 +161,24 @@ choice!(Window {
     Sliding { over: "over_ns", every: "every_ns" } = "sliding",
     Session(session) = "session",
 });
+/// By what it is, so that no other machine has to know it by name.
+impl Wire for TimeZone {
+    fn write(&self, to: &mut Writer<'_>) -> Result<Json, Unwritable> {
+        to.members(|to, object| {
+            to.member(object, "name", &self.name().to_owned())?;
+            to.member(object, "offset_ns", &self.first())?;
+            to.member(object, "changes_ns", &self.changes().to_vec())
+        })
+    }
+
+    fn read(json: &Json, from: &Reader<'_>) -> Result<TimeZone, Mistake> {
+        let object = Members::new(json, &["name", "offset_ns", "changes_ns"])?;
+        let name: String = object.read("name", from)?;
+        let changes: Vec<(i64, i64)> = object.read("changes_ns", from)?;
+        let zone = TimeZone::new(&name, object.read("offset_ns", from)?, &changes);
+        zone.ok_or_else(|| Mistake::new("this is no time zone"))
+    }
+}
 record!(Session { gap_ns: "gap_ns", active_ns: "active_ns", rows: "rows", linger_ns: "linger_ns" });
 record!(Fill { idle_ns: "idle_ns", from_start: "from_start", max_rows: "max_rows" });
 record!(Agg { name: "name", func: "function", arg: "argument", cond: "where", ty: "type" });

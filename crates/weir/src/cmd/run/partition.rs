@@ -61,7 +61,10 @@ impl Run<'_> {
         let outcome = match publishes {
             true => self.publish_partition(of, &up, &mut source, &options)?,
             false => {
-                let rows = RowsUp::new(up.clone(), self.options.rows.time.into());
+                let rows = RowsUp::new(
+                    up.clone(),
+                    self.options.rows.time_format(self.options.rules.time_zone),
+                );
                 let mut sink = Named::new(self.options.rows.names.into(), Box::new(rows));
                 let (program, functions) = (&self.program, &self.functions);
                 run(program, functions, &mut source, &mut sink, &options, &mut |_| ())

@@ -77,6 +77,7 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
     let about = About {
         captures: options.read.iter().map(named).collect(),
         filter: words,
+        zone: options.rules.time_zone.0,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         rules,
     };

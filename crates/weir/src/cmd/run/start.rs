@@ -191,7 +191,7 @@ impl Run<'_> {
         let (courier, plot) = (opened.courier, opened.plot);
         let mut progress = self.progress(stream);
         let table = RowOptions {
-            time: self.options.rows.time.into(),
+            time: self.options.rows.time_format(self.options.rules.time_zone),
             color: self.term.color_out,
             stream,
             titles: self.options.takes_programs(),

@@ -1,0 +1,277 @@
+//! Time zones, as the times at which their distance from UTC changes.
+//!
+//! A plan has these times in it: neither the engine nor another machine has to know a zone by its
+//! name, and two machines that know a zone otherwise have different plans.
+//!
+//! Windows need a time that does not fall, as local time does where clocks are set back. So the
+//! *clock* of a zone stands still then, until local time has come further. Windows are multiples of
+//! their length by this clock: a day is one of 23 hours where clocks are set forward, and of 25
+//! where they are set back; an hour that comes twice is in one window.
+
+use std::hash::{Hash, Hasher};
+
+/// Changes of one zone.
+const CHANGES_MAX: usize = 4096;
+const HOUR: i64 = 3_600_000_000_000;
+/// The largest distance from UTC, and the first and the last time of a change, so that no sum of
+/// them leaves 64 bits.
+const OFFSET_MAX: i64 = 26 * HOUR;
+const CHANGE_MAX: i64 = i64::MAX - 4 * OFFSET_MAX;
+
+/// A time zone other than UTC. It is kept as long as the process lives: a run has one, by an
+/// option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimeZone(&'static Rules);
+
+/// What a zone is.
+#[derive(PartialEq, Eq, Debug)]
+struct Rules {
+    name: String,
+    /// The distance from UTC before the first change.
+    first: i64,
+    /// When the distance changed, rising, and to what. All in nanoseconds.
+    changes: Vec<(i64, i64)>,
+    /// The latest local time before each change.
+    peaks: Vec<i64>,
+    /// What divides all times and distances; 0 where all are 0.
+    step: i64,
+}
+
+/// A time within which the distance from UTC does not change.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneSpan {
+    /// Its first nanosecond.
+    pub from: i64,
+    /// Its last nanosecond.
+    pub last: i64,
+    /// How far local time is ahead of UTC.
+    pub offset: i64,
+    /// The latest local time before it.
+    peak: i64,
+}
+
+impl ZoneSpan {
+    /// Whether a time lies in it.
+    pub fn holds(self, t: i64) -> bool {
+        self.from <= t && t <= self.last
+    }
+
+    /// Local time at a time in it, as if it were UTC.
+    pub fn local(self, t: i64) -> i64 {
+        t.saturating_add(self.offset)
+    }
+
+    /// What the clock shows at a time in it.
+    pub fn clock(self, t: i64) -> i64 {
+        self.local(t).max(self.peak)
+    }
+}
+
+impl Hash for TimeZone {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+impl TimeZone {
+    /// A zone of a name, with its distance from UTC before its first change, and when it changed,
+    /// rising, and to what: all in nanoseconds. `None` if these are no zone.
+    pub fn new(name: &str, first: i64, changes: &[(i64, i64)]) -> Option<TimeZone> {
+        let near = |offset: i64| (-OFFSET_MAX..=OFFSET_MAX).contains(&offset);
+        let sound = changes
+            .iter()
+            .all(|(at, offset)| (-CHANGE_MAX..=CHANGE_MAX).contains(at) && near(*offset));
+        let rising = changes.windows(2).all(|two| two[0].0 < two[1].0);
+        if !(near(first) && sound && rising && changes.len() <= CHANGES_MAX) {
+            return None;
+        }
+        let all = changes.iter().flat_map(|(at, offset)| [*at, *offset]);
+        let step = all.fold(first.abs(), |step, n| divisor(step, n.abs()));
+        let (mut offset, mut peak) = (first, i64::MIN);
+        let before = |&(at, next): &(i64, i64)| {
+            peak = peak.max(at + offset - 1);
+            offset = next;
+            peak
+        };
+        let peaks = changes.iter().map(before).collect();
+        let rules = Rules { name: name.to_owned(), first, changes: changes.to_vec(), peaks, step };
+        Some(TimeZone(Box::leak(Box::new(rules))))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        &self.0.name
+    }
+
+    /// The distance from UTC before the first change, in nanoseconds.
+    pub fn first(self) -> i64 {
+        self.0.first
+    }
+
+    /// When the distance changed, rising, and to what, in nanoseconds.
+    pub fn changes(self) -> &'static [(i64, i64)] {
+        &self.0.changes
+    }
+
+    /// Whether windows of this length begin elsewhere than in UTC. Those whose length is no part of
+    /// an hour, as 7 minutes, do not: no clock shows where they begin.
+    pub fn moves(self, every: i64) -> bool {
+        let is_shown = every > HOUR || every > 0 && HOUR % every == 0;
+        is_shown && self.0.step % every != 0
+    }
+
+    /// What divides every time at which a window of this length begins.
+    pub fn tick(self, every: i64) -> i64 {
+        divisor(every, self.0.step)
+    }
+
+    /// How long a span of this length by the clock may last, in nanoseconds.
+    pub fn longest(self, span: i64) -> i64 {
+        let offsets = || self.0.changes.iter().map(|(_, offset)| *offset).chain([self.0.first]);
+        let (least, most) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
+        span.saturating_add(most - least)
+    }
+
+    /// The time around `t` within which the distance from UTC does not change.
+    pub fn span(self, t: i64) -> ZoneSpan {
+        let Rules { changes, peaks, .. } = self.0;
+        let n = changes.partition_point(|(at, _)| *at <= t);
+        let before = n.checked_sub(1);
+        ZoneSpan {
+            from: before.map_or(i64::MIN, |i| changes[i].0),
+            last: changes.get(n).map_or(i64::MAX, |(at, _)| at - 1),
+            offset: before.map_or(self.0.first, |i| changes[i].1),
+            peak: before.map_or(i64::MIN, |i| peaks[i]),
+        }
+    }
+
+    /// What the clock shows at a time, in nanoseconds since it was 1970 by it.
+    pub fn clock(self, t: i64) -> i64 {
+        self.span(t).clock(t)
+    }
+
+    /// The first time at which the clock shows this, or more.
+    pub fn when(self, clock: i64) -> i64 {
+        if clock == i64::MIN {
+            return clock;
+        }
+        let Rules { first, changes, peaks, .. } = self.0;
+        let before = peaks.partition_point(|peak| *peak < clock).checked_sub(1);
+        let (since, offset) = before.map_or((i64::MIN, *first), |i| changes[i]);
+        clock.saturating_sub(offset).max(since)
+    }
+
+    /// The start of the window of length `every` that a time lies in; `None` for times before the
+    /// first there are. `every` is more than 0.
+    pub fn bin(self, t: i64, every: i64) -> Option<i64> {
+        let floor = |t: i64| t.checked_sub(t.rem_euclid(every));
+        match self.moves(every) {
+            true => Some(self.when(floor(self.clock(t))?)),
+            false => floor(t),
+        }
+    }
+}
+
+/// The greatest number that divides both.
+fn divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H: i64 = HOUR;
+    /// 2023-03-26 01:00 UTC and 2023-10-29 01:00 UTC, when Rome's clocks change.
+    const MARCH: i64 = 1_679_792_400_000_000_000;
+    const OCTOBER: i64 = 1_698_541_200_000_000_000;
+
+    fn rome() -> TimeZone {
+        TimeZone::new("Europe/Rome", H, &[(MARCH, 2 * H), (OCTOBER, H)]).expect("a zone")
+    }
+
+    /// Start and end of a window, in hours from a time in it.
+    fn hours(zone: TimeZone, every: i64, t: i64) -> (i64, i64) {
+        let start = zone.clock(t) - zone.clock(t).rem_euclid(every);
+        ((zone.when(start) - t) / H, (zone.when(start + every) - t) / H)
+    }
+
+    #[test]
+    fn days_begin_at_local_midnight() {
+        let day = 24 * H;
+        // At the change it is 02:00, then 03:00.
+        assert_eq!(hours(rome(), day, MARCH), (-2, 21));
+        assert_eq!(hours(rome(), day, MARCH - H), (-1, 22));
+        assert_eq!(hours(rome(), day, OCTOBER), (-3, 22));
+        assert_eq!(hours(rome(), day, OCTOBER + 100 * H), (-6, 18));
+        assert_eq!(rome().bin(OCTOBER, day), Some(OCTOBER - 3 * H));
+    }
+
+    #[test]
+    fn hours_that_come_twice_are_in_one_window() {
+        // 02:00 to 04:00 has three hours in October: 02:00 to 03:00 comes twice.
+        assert_eq!(hours(rome(), 2 * H, OCTOBER), (-1, 2));
+        // In March 02:00 to 03:00 does not come: the window has one hour.
+        assert_eq!(hours(rome(), 2 * H, MARCH), (0, 1));
+        let span = rome().span(OCTOBER);
+        assert_eq!((span.local(OCTOBER), span.clock(OCTOBER)), (OCTOBER + H, OCTOBER + 2 * H - 1));
+    }
+
+    #[test]
+    fn a_midnight_that_does_not_come_is_the_change() {
+        // Clocks go from 00:00 to 01:00, as in Cairo, and back from 00:00 to 23:00.
+        let cairo = TimeZone::new("t", 0, &[(48 * H, H), (479 * H, 0)]).expect("a zone");
+        assert_eq!(hours(cairo, 24 * H, 48 * H), (0, 23));
+        assert_eq!(hours(cairo, 24 * H, 479 * H), (-24, 1));
+        assert_eq!(hours(cairo, 24 * H, 481 * H), (-1, 23));
+    }
+
+    #[test]
+    fn windows_move_where_a_clock_shows_it() {
+        let check = |zone: TimeZone, moved: &[i64], not: &[i64]| {
+            moved.iter().for_each(|every| assert!(zone.moves(*every), "{every}"));
+            not.iter().for_each(|every| assert!(!zone.moves(*every), "{every}"));
+        };
+        let minute = H / 60;
+        check(rome(), &[2 * H, 24 * H, 90 * minute], &[H, minute, 7 * minute, 45 * minute, 1, 0]);
+        let kolkata = TimeZone::new("t", 11 * H / 2, &[]).expect("a zone");
+        check(kolkata, &[H, 24 * H, 20 * minute], &[H / 2, minute, 7 * minute, -H]);
+        let london = TimeZone::new("t", 0, &[]).expect("a zone");
+        check(london, &[], &[H, 24 * H, 2 * H]);
+        assert_eq!((rome().tick(24 * H), rome().longest(24 * H)), (H, 25 * H));
+        assert_eq!(kolkata.bin(0, H), Some(-H / 2));
+    }
+
+    #[test]
+    fn the_clock_never_falls_and_when_is_its_inverse() {
+        for changes in [
+            vec![],
+            vec![(MARCH, 2 * H), (OCTOBER, H)],
+            vec![(5, -3), (6, 10), (20, -20), (21, 5), (40, 0), (47, 24)],
+            vec![(10, 7 * H), (30, -7 * H)],
+        ] {
+            let zone = TimeZone::new("t", 3, &changes).expect("a zone");
+            let times = || (-100..200).chain(MARCH - 3..MARCH + 3).chain(OCTOBER - 3..OCTOBER + 3);
+            let mut last = i64::MIN;
+            for t in times() {
+                assert!(zone.clock(t) >= last && zone.span(t).holds(t), "{t} of {changes:?}");
+                last = zone.clock(t);
+                let first = zone.when(last);
+                assert!(first <= t && zone.clock(first) >= last, "{t} of {changes:?}");
+                assert!(zone.clock(first - 1) < last, "{t} of {changes:?}");
+            }
+            for t in [i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX] {
+                let _ = (zone.clock(t), zone.when(t), zone.bin(t, 24 * H));
+            }
+        }
+    }
+
+    #[test]
+    fn no_zone_is_made_of_nonsense() {
+        assert_eq!(TimeZone::new("t", 27 * H, &[]), None);
+        assert_eq!(TimeZone::new("t", 0, &[(5, 0), (5, 1)]), None);
+        assert_eq!(TimeZone::new("t", 0, &[(i64::MAX, 0)]), None);
+        assert_eq!(TimeZone::new("t", 0, &vec![(0, 0); CHANGES_MAX + 1]), None);
+        assert_eq!(rome(), rome());
+    }
+}
