@@ -45,7 +45,7 @@ impl AlertSeverity {
     }
 }
 
-/// What a row of an alert says of its key.
+/// The state of a key, in a row of an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AlertState {
     /// It begins to fire.

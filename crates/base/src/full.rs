@@ -1,6 +1,6 @@
-//! What becomes of something that finds a buffer full.
+//! Policies of a full buffer.
 
-/// What becomes of rows, alerts or frames while there is no room for them.
+/// The policy for rows, alerts or frames while there is no room for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WhenFull {
     /// They wait, and so does what makes them: nothing is lost of a file.

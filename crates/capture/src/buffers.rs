@@ -1,7 +1,7 @@
 //! Buffers that batches refer to while they are in flight, used again once none does.
 
 use crate::limits::BUFFERS_KEPT;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Memory filled from some position on; reads as the bytes filled so far and not yet consumed.
@@ -89,7 +89,7 @@ impl Buffers {
     /// `headroom` on.
     pub(crate) fn take(&self, size: usize, headroom: usize) -> Arc<Buffer> {
         let free = {
-            let mut kept = self.kept();
+            let mut kept = self.kept.lock();
             let free = kept.iter_mut().position(|b| Arc::get_mut(b).is_some());
             free.map(|i| kept.swap_remove(i))
         };
@@ -103,15 +103,10 @@ impl Buffers {
 
     /// Gives a buffer back; batches may still refer to it. Oversized ones are let go.
     pub(crate) fn put(&self, buffer: Arc<Buffer>) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         if kept.len() < BUFFERS_KEPT && buffer.bytes.len() <= self.size {
             kept.push(buffer);
         }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Vec<Arc<Buffer>>> {
-        // A list of buffers is whole whatever happened to its user.
-        self.kept.lock()
     }
 }
 

@@ -10,7 +10,7 @@ pub struct SiteParams {
     pub values: Vec<(String, String)>,
     /// Files by the names that stand in the values.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What the run decides of the meaning of queries.
+    /// The options of the run that change what the text of a query means.
     pub rules: ReadingRules,
 }
 

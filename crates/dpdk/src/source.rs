@@ -172,7 +172,7 @@ impl LiveDevice for DpdkPorts {
                 let on = wire.port.on();
                 u64::from(on.queues()) * u64::from(on.descriptors())
             });
-            // What a ring holds is not known: those are taken that it may hold.
+            // Nothing tells how many frames a ring holds: as many are taken as it has room for.
             self.left.get_or_insert(rings.sum());
         }
         Ok(!self.ahead.is_empty() || self.take())

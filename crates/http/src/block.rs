@@ -1,9 +1,9 @@
 //! Rows that came together: as they are, until a client wants them as text.
 
-use crate::form::LineWriter;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use weir_engine::rows::Rows;
+use weir_sink::LineWriter;
 
 /// Rows of an output that have numbers. All clients share them, and the first that wants them
 /// writes their lines.
@@ -66,11 +66,6 @@ impl BlockBody {
             }
         }
     }
-}
-
-/// The rows of lines, one each.
-pub(crate) fn rows(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
-    lines.split(|b| *b == b'\n').filter(|line| !line.is_empty())
 }
 
 /// Lines without the first so many.

@@ -2,7 +2,6 @@
 //! was before they came.
 
 use crate::answer::error;
-use crate::block::rows;
 use crate::form::ShownOutput;
 use crate::limits::{
     FOLLOW_PACE, FOLLOWED_MAX, LOOK, LOOKS_PER_SIGN, STREAM_PATIENCE, STREAMS_MAX,
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::thread;
 use weir_control::Taker;
+use weir_sink::each_line;
 
 /// Reads `a,b:12`: programs, and the number of the row that a client wants next.
 fn cursors(text: &str) -> Option<Vec<(String, Option<u64>)>> {
@@ -83,7 +83,7 @@ fn write(program: &str, unseen: &Unseen, to: &mut (impl Write + ?Sized)) -> io::
     let head = head.to_string();
     let open = head.strip_suffix('}').unwrap_or(&head);
     write!(to, "event: rows\ndata: {open},\"rows\":[")?;
-    for (i, line) in blocks.iter().flat_map(|block| rows(block)).enumerate() {
+    for (i, line) in blocks.iter().flat_map(|block| each_line(block)).enumerate() {
         to.write_all(if i > 0 { b"," } else { b"" })?;
         to.write_all(line)?;
     }

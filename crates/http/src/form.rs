@@ -1,9 +1,8 @@
 //! How rows look to clients: which program they are of, and their lines of JSON.
 
-use std::io;
-use weir_engine::rows::{Output, Rows};
+use weir_engine::rows::Output;
 use weir_plan::Column;
-use weir_sink::{Names, RowOptions, json};
+use weir_sink::{LineWriter, Names, RowOptions};
 
 /// An output of a program, as clients see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +20,7 @@ pub struct ShownOutput {
 pub struct RowForm {
     /// How cells are written, and whether rows always name their output.
     pub options: RowOptions,
-    /// Whose names the columns have.
+    /// The naming of columns.
     pub names: Names,
     /// The name of a program that is alone, whose output has none.
     pub alone: String,
@@ -49,36 +48,10 @@ impl RowForm {
         let titles = self.options.titles || outputs.len() > 1;
         let options = RowOptions { titles, ..self.options };
         let number = |i: usize| Some((i + 1).to_string());
-        let one = |(i, output): (usize, &Output)| LineWriter {
-            output: Output { name: output.name.clone().or_else(|| number(i)), ..output.clone() },
-            options,
-            names: self.names,
+        let one = |(i, output): (usize, &Output)| {
+            let name = output.name.clone().or_else(|| number(i));
+            LineWriter::new(Output { name, ..output.clone() }, options, self.names)
         };
         outputs.iter().enumerate().map(one).collect()
-    }
-}
-
-/// Writes rows of one output as lines of JSON.
-pub struct LineWriter {
-    output: Output,
-    options: RowOptions,
-    names: Names,
-}
-
-impl LineWriter {
-    /// The rows, a line each.
-    pub fn lines(&self, rows: &Rows) -> Vec<u8> {
-        let mut lines = Vec::new();
-        let mut sink = json::FORMAT.sink(&mut lines, self.options, self.names);
-        let mut written = || -> io::Result<()> {
-            sink.open(std::slice::from_ref(&self.output))?;
-            sink.rows(0, rows)?;
-            sink.finish()
-        };
-        // Memory takes all that is written.
-        let result = written();
-        debug_assert!(result.is_ok(), "{result:?}");
-        drop(sink);
-        lines
     }
 }

@@ -6,7 +6,7 @@
 //! told how many.
 
 use crate::block::{BlockBody, RowBlock};
-use crate::form::{LineWriter, ShownOutput};
+use crate::form::ShownOutput;
 use crate::limits::{
     HISTORY_PART_MAX, LATEST_BYTES_MAX, OUTPUT_HISTORY_MIN, PROGRAM_HISTORY_MAX, SPARE_BYTES_MAX,
     UNREAD_BYTES_MAX,
@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use weir_engine::rows::{Arena, Rows};
 use weir_packet::limits::BATCH;
+use weir_sink::LineWriter;
 
 /// The latest rows of a program.
 #[derive(Default)]

@@ -39,7 +39,7 @@ mod testing;
 pub use alerts::{AlertPhase, AlertsQuestion, ListAlerts};
 pub use api::{Api, CheckQuery, Lookups};
 pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
-pub use form::{LineWriter, RowForm, ShownOutput};
+pub use form::{RowForm, ShownOutput};
 pub use guard::{Guard, GuardError, Token};
 pub use log::RowLog;
 pub use packets::{

@@ -6,6 +6,7 @@ use crate::response::{Response, Status};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use weir_sink::each_line;
 
 /// What a client asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,8 +118,7 @@ fn with_rows(answer: &ShelfAnswer) -> Response {
     let open = head.strip_suffix('}').unwrap_or(&head);
     let mut bytes = open.as_bytes().to_vec();
     bytes.extend_from_slice(if open.len() > 1 { b",\"rows\":[" } else { b"\"rows\":[" });
-    let lines = answer.rows.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    for (i, line) in lines.enumerate() {
+    for (i, line) in each_line(&answer.rows).enumerate() {
         bytes.extend_from_slice(if i > 0 { b"," } else { b"" });
         bytes.extend_from_slice(line);
     }

@@ -1,7 +1,6 @@
 //! Rows as a stream that lasts: server-sent events, or lines of JSON.
 
 use crate::answer::error;
-use crate::block::rows;
 use crate::limits::{LOOK, LOOKS_PER_SIGN, STREAM_PATIENCE, STREAMS_MAX};
 use crate::log::{NoRows, RowEvent, RowLog};
 use crate::request::HttpRequest;
@@ -9,6 +8,7 @@ use crate::response::{Status, stream_head};
 use std::io::{self, Write};
 use std::sync::Arc;
 use weir_control::Taker;
+use weir_sink::each_line;
 
 /// The form of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ pub(crate) fn send_rows(log: &RowLog, request: &HttpRequest, to: &mut dyn Taker)
 
 /// The lines of blocks of rows.
 fn lines(blocks: &[Arc<[u8]>]) -> impl Iterator<Item = &[u8]> {
-    blocks.iter().flat_map(|block| rows(block))
+    blocks.iter().flat_map(|block| each_line(block))
 }
 
 impl StreamForm {

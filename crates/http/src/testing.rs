@@ -1,18 +1,16 @@
 //! Rows for tests.
 
-use crate::block::rows as lines;
-use crate::form::{LineWriter, RowForm, ShownOutput};
+use crate::form::{RowForm, ShownOutput};
 use crate::history::{Found, History};
 use std::ops::Range;
 use weir_engine::rows::{Output, Rows, set_cell};
 use weir_plan::{Column, Schema, Type, Value};
-use weir_sink::{Names, RowOptions, TimeFormat};
+use weir_sink::each_line;
+use weir_sink::{LineWriter, Names, RowOptions};
 
 /// A form of rows.
 pub(crate) fn form() -> RowForm {
-    let options =
-        RowOptions { time: TimeFormat::Rfc3339, color: false, stream: false, titles: false };
-    RowForm { options, names: Names::Native, alone: "alone".to_owned() }
+    RowForm { options: RowOptions::default(), names: Names::Native, alone: "alone".to_owned() }
 }
 
 /// An output of a program that has one, or another of it, whose name has a dot: its rows have a
@@ -75,7 +73,7 @@ pub(crate) fn number(line: &[u8]) -> i64 {
 pub(crate) fn numbers(found: &Found) -> Vec<i64> {
     let of_block = |(_, seen, body): &(u64, u64, std::sync::Arc<crate::block::BlockBody>)| {
         let written = crate::block::without(body.written().lines, *seen);
-        lines(&written).map(number).collect::<Vec<_>>()
+        each_line(&written).map(number).collect::<Vec<_>>()
     };
     found.blocks.iter().flat_map(of_block).collect()
 }

@@ -25,11 +25,11 @@ pub struct Options<'a> {
     pub signatures: &'a Signatures,
     /// Where the files that a query names are found; without it, they are not.
     pub files: Option<&'a dyn Files>,
-    /// What a run decides of the meaning.
+    /// The options of a run that change what the text means.
     pub rules: ReadingRules,
 }
 
-/// What names in a query mean where the run decides it and not the text.
+/// The options of a run that change what the text of a query means.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ReadingRules {
     /// The parts that the keys of flows have besides their own.

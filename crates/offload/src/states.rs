@@ -17,9 +17,9 @@
 //! locked. So a frame that goes up after all has changed nothing.
 
 mod code;
-mod shared;
+mod table;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use code::{StateCode, StateExits, StatePlaces};
-pub use shared::{StateTable, TakenStates};
+pub use table::{StateTable, TakenStates};

@@ -11,8 +11,9 @@ use std::io;
 use std::sync::Arc;
 use weir_base::alert::AlertState;
 use weir_engine::rows::{Output, Rows};
-use weir_http::{AlertPhase, AlertsQuestion, LineWriter, RowForm, ShownOutput};
+use weir_http::{AlertPhase, AlertsQuestion, RowForm, ShownOutput};
 use weir_plan::{Alert, Schema, Value};
+use weir_sink::{LineWriter, each_line};
 
 /// Alerts whose latest row is kept.
 const ALERTS_MAX: usize = 4096;
@@ -181,8 +182,7 @@ impl Observer for BoardObserver {
         let Some(Some(of)) = self.outputs.get(output) else { return Ok(()) };
         let lines = of.writer.lines(rows);
         let mut board = self.board.0.lock();
-        let each = lines.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-        for (i, line) in each.enumerate().take(rows.len) {
+        for (i, line) in each_line(&lines).enumerate().take(rows.len) {
             let ended = of.text(rows, i, of.state) == AlertState::End.name();
             board.add(of.id(rows, i), !ended, line);
         }

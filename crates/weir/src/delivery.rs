@@ -10,9 +10,9 @@ use std::io;
 use weir_base::full::WhenFull;
 use weir_deliver::limits::DRAIN;
 use weir_deliver::{Courier, CourierError, DeliveryCounts, Setup, Target, TargetCounts};
-use weir_engine::rows::{Output, Rows, Sink};
+use weir_engine::rows::{Output, Rows};
 use weir_plan::{Alert, Program};
-use weir_sink::{JsonLines, TimeFormat};
+use weir_sink::{LineWriter, Names, RowOptions, each_line};
 
 /// The command that starts the process that delivers (`cmd/deliver.rs`).
 const COMMAND: &str = "deliver-alerts";
@@ -86,7 +86,7 @@ pub(crate) struct AlertTap {
     courier: Courier,
     when_full: WhenFull,
     /// The outputs whose rows are alerts.
-    outputs: Vec<Option<Output>>,
+    outputs: Vec<Option<LineWriter>>,
 }
 
 impl AlertTap {
@@ -97,20 +97,18 @@ impl AlertTap {
 
 impl Observer for AlertTap {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        let of_alerts = |o: &Output| Alert::is_of(&o.schema).then(|| o.clone());
+        let of_alerts = |output: &Output| {
+            let writer =
+                || LineWriter::new(output.clone(), RowOptions::default(), Names::default());
+            Alert::is_of(&output.schema).then(writer)
+        };
         self.outputs = outputs.iter().map(of_alerts).collect();
         Ok(())
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         if let Some(Some(output)) = self.outputs.get(output) {
-            let mut lines = Vec::new();
-            let mut json = JsonLines::new(&mut lines, TimeFormat::Rfc3339);
-            json.open(std::slice::from_ref(output))?;
-            json.rows(0, rows)?;
-            json.finish()?;
-            drop(json);
-            for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+            for line in each_line(&output.lines(rows)) {
                 self.courier.give(line, self.when_full);
             }
         }

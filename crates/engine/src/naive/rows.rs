@@ -142,8 +142,8 @@ impl StageContext<'_> {
     }
 }
 
-/// What copies of a packet have in common: the IP packet, but for what routers change of it; of one
-/// that was cut, its headers. All of a frame that is no IP packet.
+/// The bytes that all copies of a packet share: the IP packet, except for the fields that routers
+/// change; the headers of one that was cut; the whole frame if it holds no IP packet.
 fn without_what_changes(packet: &PacketValues) -> Vec<u8> {
     let (bytes, wire) = (&packet.bytes, packet.bytes.len().max(packet.len as usize));
     let is_there = |(at, _): &(usize, Option<usize>)| {

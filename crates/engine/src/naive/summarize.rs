@@ -40,7 +40,7 @@ pub(super) struct PaneGroups {
     /// The start of the first window that held a row, and of the last.
     first: Option<i128>,
     last: Option<i128>,
-    /// What was filled in since.
+    /// The windows and rows filled in since.
     filled: Filled,
 }
 
@@ -278,7 +278,7 @@ impl StageContext<'_> {
     }
 }
 
-/// What was filled in since the last window that held rows.
+/// The windows and rows filled in since the last window that held rows.
 #[derive(Default)]
 struct Filled {
     /// Windows that held no row.

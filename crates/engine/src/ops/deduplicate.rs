@@ -27,8 +27,8 @@ use weir_packet::copies::{Compared, compared};
 use weir_plan::stage::ScanState;
 use weir_plan::{BinaryOp, Expr, ExprKind, Scan, Type, Value};
 
-/// What [`Digest`] makes, after both halves of the digest: the time of the packet, and between
-/// which times copies of it come.
+/// The columns that [`Digest`] makes after both halves of the digest: the time of the packet, and
+/// the first and the last time at which its copies may come.
 const NOW: usize = 2;
 const FROM: usize = 3;
 const UNTIL: usize = 4;

@@ -1,8 +1,8 @@
 use super::*;
-use crate::block::rows as lines;
 use crate::limits::PROGRAM_HISTORY_MAX;
 use crate::testing::{form, number, output, output_of, rows};
 use weir_plan::Type;
+use weir_sink::each_line;
 
 const NOW: Duration = Duration::ZERO;
 
@@ -14,7 +14,10 @@ fn open(log: &RowLog, outputs: &[&str]) {
 /// The rows of an event: how many were lost before them, and their numbers.
 fn told(event: &RowEvent) -> (u64, Vec<i64>) {
     let RowEvent::Rows(lost, blocks) = event else { panic!("{event:?}") };
-    (*lost, blocks.iter().flat_map(|block| lines(block).map(number).collect::<Vec<_>>()).collect())
+    (
+        *lost,
+        blocks.iter().flat_map(|block| each_line(block).map(number).collect::<Vec<_>>()).collect(),
+    )
 }
 
 fn seen(log: &RowLog, cursors: &mut [(String, Option<u64>)]) -> Vec<(String, Unseen)> {
@@ -30,7 +33,7 @@ fn kept_rows_come_by_cursors() {
     log.add(0, &rows(1..3, 0));
     let more = seen(&log, &mut cursors);
     assert_eq!((more.len(), more[0].1.blocks.len(), more[0].1.next), (1, 1, 2));
-    let line = lines(&more[0].1.blocks[0]).next().expect("a row");
+    let line = each_line(&more[0].1.blocks[0]).next().expect("a row");
     assert_eq!(line, b"{\"_pipeline\":\"a\",\"n\":1,\"text\":\"\"}");
     assert_eq!(seen(&log, &mut cursors).len(), 0);
     // The lines of a block are weighed in place of its rows.
@@ -65,7 +68,7 @@ fn a_program_that_changes_begins_anew() {
     log.open(&[output("a"), other, output("c")]);
     (0..9).for_each(|n| log.add(1, &rows(3 * n..3 * n + 3, 0)));
     let unseen = seen(&log, &mut cursor("b", Some(b.next))).remove(0).1;
-    let n: usize = unseen.blocks.iter().map(|block| lines(block).count()).sum();
+    let n: usize = unseen.blocks.iter().map(|block| each_line(block).count()).sum();
     assert_eq!((unseen.skipped, n, unseen.outputs.is_some()), (0, 27, true));
     assert_eq!(seen(&log, &mut cursor("c", Some(0))).len(), 1);
 }
@@ -142,7 +145,7 @@ fn who_does_not_read_loses_rows_and_is_told() {
         log.add(0, &rows(n * 256..(n + 1) * 256, letters));
         while let RowEvent::Rows(lost, blocks) = other.next(NOW) {
             assert_eq!(lost, 0);
-            got.extend(blocks.iter().flat_map(|b| lines(b).map(number).collect::<Vec<_>>()));
+            got.extend(blocks.iter().flat_map(|b| each_line(b).map(number).collect::<Vec<_>>()));
         }
     }
     assert!(got.iter().copied().eq(0..20 * 256));
@@ -153,7 +156,7 @@ fn who_does_not_read_loses_rows_and_is_told() {
     assert_eq!((lost, first[0]), (before, before as i64));
     let mut last = first;
     while let RowEvent::Rows(0, blocks) = client.next(NOW) {
-        last.extend(blocks.iter().flat_map(|b| lines(b).map(number).collect::<Vec<_>>()));
+        last.extend(blocks.iter().flat_map(|b| each_line(b).map(number).collect::<Vec<_>>()));
     }
     assert!(last.iter().copied().eq(before as i64..20 * 256));
     assert_eq!(log.lost(), before);

@@ -1,6 +1,6 @@
 //! The code that finds the states of a key, and keeps or gives up what it found.
 
-use super::shared::{CROWDED, HEAD, KEY, LAST, LOCK, META, SLOTS, STATES, StateTable, UP, USED};
+use super::table::{CROWDED, HEAD, KEY, LAST, LOCK, META, SLOTS, STATES, StateTable, UP, USED};
 use crate::table::{KeyCode, offset};
 use weir_ebpf::{Alu, Assembler, Atomic, Cond, EbpfInstruction, Label, Reg, Reg::*, Size};
 

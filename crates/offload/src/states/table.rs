@@ -29,7 +29,7 @@ pub(super) const LAST: usize = 1;
 pub(super) const KEY: usize = 2;
 
 /// How often the process looks at a lock before it lets others run.
-pub(super) const SPINS: u32 = 100;
+const SPINS: u32 = 100;
 
 /// What a `scan` over packets holds in the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -120,12 +120,7 @@ impl StateTable {
         taken
     }
 
-    pub(super) fn take_locked(
-        &self,
-        bucket: &[AtomicU64],
-        key: &[u64],
-        now: i64,
-    ) -> Option<TakenStates> {
+    fn take_locked(&self, bucket: &[AtomicU64], key: &[u64], now: i64) -> Option<TakenStates> {
         let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let set = |word: &AtomicU64, value: u64| word.store(value, Ordering::Relaxed);
         let is_idle = |last: u64| now.saturating_sub(last as i64) >= self.idle_ns;

@@ -1,4 +1,4 @@
-use super::shared::*;
+use super::table::*;
 use crate::table::ValueShape;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weir_plan::physical::PipelineId;

@@ -1,4 +1,4 @@
-//! What names in a query mean, where a site decides it.
+//! The options that change what the text of a query means.
 
 use crate::exit::usage;
 use crate::zone::{self, Zone};

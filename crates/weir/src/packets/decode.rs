@@ -12,7 +12,7 @@ use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
 use weir_packet::time::rfc3339;
 use weir_packet::walk::Headers;
 use weir_plan::{Expr, Input, Pipeline, Program, Schema, SourceKind, Stage};
-use weir_sink::{JsonLines, TimeFormat};
+use weir_sink::{JsonLines, TimeFormat, each_line};
 
 /// Bytes of a frame that are shown.
 const SHOWN_MAX: usize = 2048;
@@ -91,8 +91,7 @@ fn fields(
         row.retain(|_, value| !value.is_null());
         row
     };
-    let lines = lines.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    let mut all: Vec<_> = lines.map(row).collect();
+    let mut all: Vec<_> = each_line(&lines).map(row).collect();
     // The engine may give up only where memory ends; what is left has no fields.
     all.resize(frames.len(), Map::new());
     all
