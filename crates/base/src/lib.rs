@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod alert;
 pub mod full;
 pub mod harmless;

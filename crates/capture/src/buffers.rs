@@ -134,10 +134,10 @@ mod tests {
         let big = buffers.take(SIZE + 1, 0);
         assert_eq!(big.bytes.len(), SIZE + 1);
         buffers.put(big);
-        assert!(buffers.kept().is_empty());
+        assert!(buffers.kept.lock().is_empty());
         let many: Vec<_> = (0..BUFFERS_KEPT + 1).map(|_| buffers.take(1, 0)).collect();
         many.into_iter().for_each(|b| buffers.put(b));
-        assert_eq!(buffers.kept().len(), BUFFERS_KEPT);
+        assert_eq!(buffers.kept.lock().len(), BUFFERS_KEPT);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+use weir_base::address::{is_v4, v6_of_number};
 use weir_packet::rewrite::{Rename, Rewriter};
 use weir_packet::source::LinkType;
 use weir_plan::address::mask;
@@ -34,13 +35,11 @@ impl CryptoPan {
     }
 
     /// The other name of an address, of the same version; both as in
-    /// [`weir_plan::Value::Ip`].
+    /// [`weir_plan::Value::Ip`]. An IPv6 address that holds one of IPv4 has the name of that in it.
     pub(crate) fn anonymize(&self, a: u128) -> u128 {
-        match a >> 32 == MAPPED >> 32 {
-            true => {
-                let four = u128::from(a as u32) << 96;
-                MAPPED | (four ^ self.turned::<32>(four)) >> 96
-            }
+        let holds_four = is_v4((a >> 64) as u64, a as u64) || v6_of_number(a) != a;
+        match holds_four {
+            true => a ^ self.turned::<32>(a << 96) >> 96,
             false => a ^ self.turned::<128>(a),
         }
     }

@@ -241,7 +241,8 @@ mod tests {
         let one = || row([192, 0, 2, 1], 80, "0x1E");
         check(&[], one(), true);
         check(&[("server", "192.0.2.1")], one(), true);
-        check(&[("server", "::ffff:192.0.2.1"), ("port", "080")], one(), true);
+        check(&[("server", "192.0.2.1"), ("port", "080")], one(), true);
+        check(&[("server", "::ffff:192.0.2.1")], one(), false);
         check(&[("server", "192.0.2.1"), ("port", "81")], one(), false);
         check(&[("server", "192.0.2.0/24")], one(), true);
         check(&[("server", "192.0.2.128/25")], one(), false);

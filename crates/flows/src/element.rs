@@ -4,6 +4,7 @@
 use crate::bytes::unsigned;
 use crate::export::Export;
 use crate::totals::{BYTES, COUNTERS, FlowName, PACKETS, REVERSE_BYTES, REVERSE_PACKETS, Running};
+use weir_base::address::number_of_v6;
 use weir_packet::record::{FlowRecord, Slot};
 
 /// The enterprise whose elements are IANA's, of the other direction (RFC 5103, section 6.1).
@@ -213,7 +214,7 @@ impl Filling {
     fn v6(&mut self, slot: Slot, bytes: &[u8]) {
         // Exporters that have one template for both write zeros where a record is of IPv4.
         if let Ok(bytes) = <[u8; 16]>::try_from(bytes) {
-            let address = u128::from_be_bytes(bytes);
+            let address = number_of_v6(u128::from_be_bytes(bytes));
             if address != 0 || self.record.address(slot).is_none() {
                 self.record.set_address(slot, address);
             }

@@ -11,7 +11,7 @@ use crate::sequence::{Numbered, Step};
 use crate::session::{Session, SessionKey};
 use crate::template::{Form, Template, TemplateField, Told, template};
 use crate::totals::{COUNTERS, RunningFlow, Totals};
-use std::net::IpAddr;
+use weir_base::address::number;
 use weir_packet::record::{FlowRecord, Slot};
 
 /// Everything that the sets of a datagram change.
@@ -176,7 +176,7 @@ impl Reading<'_> {
 
     /// Hands out a record.
     pub(crate) fn record(&mut self, mut record: FlowRecord, ts: i64) {
-        record.set_address(Slot::Exporter, mapped(self.key.address));
+        record.set_address(Slot::Exporter, number(self.key.address.to_canonical()));
         record.set(Slot::Domain, self.key.domain.into());
         record.set(Slot::Protocol, self.key.protocol as u64);
         record.set(Slot::Received, self.export.received as u64);
@@ -195,13 +195,5 @@ impl Reading<'_> {
             }
             Step::Restart => self.exporter.restarts += 1,
         }
-    }
-}
-
-/// An address as records hold it.
-pub(crate) fn mapped(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(four) => four.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(six) => six.to_bits(),
     }
 }

@@ -12,6 +12,7 @@ use crate::reading::Reading;
 use crate::sequence::Numbered;
 pub(crate) use header::Sampled;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use weir_base::address::{number, number_of_v6};
 use weir_packet::record::{FlowRecord, Slot};
 
 /// What stands before the samples, after the version.
@@ -163,7 +164,7 @@ fn ip(record: &mut FlowRecord, mut bytes: Bytes<'_>, six: bool) -> Option<()> {
     }
     for slot in [Slot::Source, Slot::Destination] {
         match six {
-            true => record.set_address(slot, bytes.u128()?),
+            true => record.set_address(slot, number_of_v6(bytes.u128()?)),
             false => record.set_v4(slot, bytes.u32()?),
         }
     }
@@ -205,7 +206,7 @@ fn router(record: &mut FlowRecord, mut bytes: Bytes<'_>) -> Option<()> {
 
 fn next_hop(record: &mut FlowRecord, bytes: &mut Bytes<'_>) -> Option<()> {
     if let Some(address) = address(bytes)? {
-        record.set_address(Slot::NextHop, crate::reading::mapped(address));
+        record.set_address(Slot::NextHop, number(address));
     }
     Some(())
 }

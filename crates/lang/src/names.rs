@@ -124,7 +124,8 @@ pub(crate) struct Gone {
 }
 
 /// What packets put out unless a query says otherwise, before the columns that it adds.
-const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
+const PACKET_COLUMNS: &[&str] =
+    &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto", "protocol"];
 
 /// The same of flow records.
 const RECORD_COLUMNS: &[&str] =

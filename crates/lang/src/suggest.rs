@@ -70,7 +70,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("dstport", "dport"), ("dst_port", "dport"), ("tcp.dstport", "tcp.dport"),
     ("udp.srcport", "udp.sport"), ("udp.dstport", "udp.dport"), ("udp.length", "udp.len"),
     ("ip.protocol", "ip.proto"),
-    ("proto", "ip.proto"), ("protocol", "ip.proto"), ("ttl", "ip.ttl"), ("ip.hlim", "ip.ttl"),
+    ("proto", "ip.proto"), ("ttl", "ip.ttl"), ("ip.hlim", "ip.ttl"),
     ("ip.tos", "ip.dscp"), ("ether", "eth"), ("ether.src", "eth.src"), ("ether.dst", "eth.dst"),
     ("mac.src", "eth.src"), ("mac.dst", "eth.dst"), ("icmpv6", "icmp6"),
     ("icmpv6.type", "icmp6.type"), ("tcp.len", "tcp.payload_len"),

@@ -271,16 +271,18 @@ fn columns_go_and_get_other_names() {
     after("| project-away ts, bytes | rename dport = n, port = dport", &[first, again, columns]);
 
     // Packets stay packets, with all other fields.
-    let listed = "ts=ts len=len sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto";
-    let columns = "ts:time len:int sport:int ip.dst:ip dport:int ip.proto:int";
+    let listed =
+        "ts=ts len=len sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto protocol=protocol";
+    let columns = "ts:time len:int sport:int ip.dst:ip dport:int ip.proto:int protocol:string";
     check(
         "packets | project-away ip.src | where tcp.syn",
         &format!("- packets\n  where tcp.syn\n  project {listed}\n  -> {columns}"),
     );
     let text = "packets | extend x = len | rename client = ip.src, y = x \
                 | project-away len, sport | extend z = y";
-    let listed = "ts=ts client=#1 ip.dst=ip.dst dport=dport ip.proto=ip.proto y=#2 z=#3";
-    let columns = "ts:time client:ip ip.dst:ip dport:int ip.proto:int y:int z:int";
+    let listed =
+        "ts=ts client=#1 ip.dst=ip.dst dport=dport ip.proto=ip.proto protocol=protocol y=#2 z=#3";
+    let columns = "ts:time client:ip ip.dst:ip dport:int ip.proto:int protocol:string y:int z:int";
     let stages = "extend x@0=len\n  extend client@1=ip.src y@2=#0\n  extend z@3=#2";
     check(text, &format!("- packets\n  {stages}\n  project {listed}\n  -> {columns}"));
 }
@@ -319,8 +321,8 @@ fn packets_leave_with_their_usual_columns() {
     - packets
       where tcp
       extend len@0=1 x@1=dport
-      project ts=ts len=#0 ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto x=#1
-      -> ts:time len:int ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int x:int
+      project ts=ts len=#0 ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto protocol=protocol x=#1
+      -> ts:time len:int ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int protocol:string x:int
     ");
 }
 
@@ -736,8 +738,8 @@ fn what_goes_out_goes_out_once() {
   {branch}
   where udp
   limit 1
-  project ts=ts len=len ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto
-  -> ts:time len:int ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int"
+  project ts=ts len=len ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto protocol=protocol
+  -> ts:time len:int ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int protocol:string"
     );
     assert_eq!(lowered(text), expected);
 }

@@ -176,6 +176,13 @@ fn address4(w: &mut Writer, access: Access, at: usize, [high, low]: [Reg; 2]) {
 fn address6(w: &mut Writer, access: Access, at: usize, [high, low]: [Reg; 2]) {
     access.read(w, high, Header::Network, at as i16, 8);
     access.read(w, low, Header::Network, at as i16 + 8, 8);
+    // One in the block of IPv4 has another number, see `weir_base::address`.
+    let end = w.label("end_address6");
+    w.jump_if(Cond::Ne, high, 0, end).mov(R5, low).alu(Alu::Rsh, R5, 32);
+    w.jump_if(Cond::Ne, R5, (MAPPED >> 32) as i32, end);
+    w.constant(R5, 1 << 32).alu(Alu::Xor, low, R5);
+    w.jump(end);
+    w.bind(end);
 }
 
 /// `R0` and `R1 =` the source, `R2` and `R3 =` the destination of an IP packet.

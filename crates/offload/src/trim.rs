@@ -15,11 +15,12 @@ pub(crate) const TRANSPORT_KEPT: i32 = 60;
 
 /// Fields of headers that the program does not read, but which stand before what is cut off, or
 /// don't depend on bytes of the frame.
-const KEPT: [&str; 22] = [
+const KEPT: [&str; 23] = [
     "ts",
     "number",
     "interface",
     "direction",
+    "protocol",
     "ip.id",
     "ip.frag",
     "ip.frag_offset",

@@ -21,6 +21,7 @@ mod data;
 
 use crate::limits::NAME_POINTERS_MAX;
 use crate::text::Text;
+use weir_base::address::number;
 
 /// The ports of DNS, mDNS and LLMNR.
 pub const PORTS: [u16; 3] = [53, 5353, 5355];
@@ -178,13 +179,11 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// The address that it holds, IPv4 as IPv4-mapped IPv6.
+    /// The number of the address that it holds, as in [`weir_base::address`].
     pub fn address(&self) -> Option<u128> {
         match self.kind {
-            A => <[u8; 4]>::try_from(self.data)
-                .ok()
-                .map(|a| 0xffff << 32 | u128::from(u32::from_be_bytes(a))),
-            AAAA => self.data.try_into().ok().map(u128::from_be_bytes),
+            A => <[u8; 4]>::try_from(self.data).ok().map(|four| number(four.into())),
+            AAAA => <[u8; 16]>::try_from(self.data).ok().map(|six| number(six.into())),
             _ => None,
         }
     }

@@ -27,6 +27,7 @@ use crate::walk::slow::{self, Found};
 use crate::walk::{self, Headers, LAYERS, Layer, Layers, REASONS, Reason, classify};
 use crate::wlan::Wlan;
 use std::sync::Arc;
+use weir_base::address::number as address_number;
 
 /// Link types by the first byte of the fuzzer's data: those that can be walked, and one that can't.
 const LINKS: [u16; 20] =
@@ -342,8 +343,8 @@ impl Checked<'_> {
         }
         if self.has(Layer::Ipv6) {
             let ip = Ipv6::new(self.at(self.layers.l3[self.i])).unwrap();
-            assert_eq!(self.value("ip.src"), Some(ip.source().to_bits()));
-            assert_eq!(self.value("ip.dst"), Some(ip.destination().to_bits()));
+            assert_eq!(self.value("ip.src"), Some(address_number(ip.source().into())));
+            assert_eq!(self.value("ip.dst"), Some(address_number(ip.destination().into())));
             assert_eq!(self.value("ip.ecn"), Some(ip.ecn().into()));
             assert_eq!(self.value("ipv6.flow_label"), Some(ip.flow_label().into()));
             assert_eq!(self.value("ip.ttl"), Some(ip.hop_limit().into()));

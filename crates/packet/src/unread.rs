@@ -157,7 +157,7 @@ impl Unread {
 struct WatchedProtocols(u16);
 
 /// Fields of a frame, whatever packets it holds.
-const OF_FRAMES: [&str; 12] = [
+const OF_FRAMES: [&str; 13] = [
     "frame",
     "ts",
     "number",
@@ -166,6 +166,7 @@ const OF_FRAMES: [&str; 12] = [
     "linktype",
     "interface",
     "direction",
+    "protocol",
     "malformed",
     "cut",
     "wlan",

@@ -5,6 +5,7 @@
 
 use crate::value::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use weir_base::address::number;
 
 /// A kind of addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -164,14 +165,7 @@ pub fn prefix(a: u128, v4: u8, v6: u8) -> u128 {
         }
         IpAddr::V6(a) => IpAddr::V6(Ipv6Addr::from_bits(a.to_bits() & mask(v6))),
     };
-    match kept {
-        IpAddr::V4(a) => v4_bits(a),
-        IpAddr::V6(a) => a.to_bits(),
-    }
-}
-
-fn v4_bits(a: Ipv4Addr) -> u128 {
-    a.to_ipv6_mapped().to_bits()
+    number(kept)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use crate::types::Type;
 use std::cmp::Ordering;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+use weir_base::address::{address, number};
 
 /// A value of any type, or none. The order of two values of one type is the order that rows are
 /// sorted by. Absent sorts before any value. Floats compare as numbers, so -0.0 equals 0.0;
@@ -22,7 +23,7 @@ pub enum Value {
     Str(Box<str>),
     /// Bytes.
     Bytes(Box<[u8]>),
-    /// An address as 128 bits; IPv4 as `::ffff:a.b.c.d`.
+    /// An address as its [number](weir_base::address).
     Ip(u128),
     /// A link address in the low 48 bits, first byte highest.
     Mac(u64),
@@ -37,25 +38,15 @@ pub enum Value {
     Tuple(Vec<Value>),
 }
 
-/// The 96 bits above an IPv4 address in its IPv4-mapped form.
-const MAPPED: u128 = 0xffff << 32;
-
 impl Value {
     /// An IPv4 or IPv6 address.
     pub fn ip(addr: IpAddr) -> Value {
-        Value::Ip(match addr {
-            IpAddr::V4(a) => MAPPED | u32::from(a) as u128,
-            IpAddr::V6(a) => u128::from(a),
-        })
+        Value::Ip(number(addr))
     }
 
     /// The address that 128 bits stand for.
     pub fn to_ip(bits: u128) -> IpAddr {
-        if bits >> 32 == MAPPED >> 32 {
-            IpAddr::V4(Ipv4Addr::from(bits as u32))
-        } else {
-            IpAddr::V6(Ipv6Addr::from(bits))
-        }
+        address(bits)
     }
 
     /// The bits of a float as columns, keys, sets and sketches hold it. 0 has no sign there, since
@@ -163,7 +154,8 @@ impl fmt::Display for Value {
             }
             Value::Net(v, len) => match Value::to_ip(*v) {
                 IpAddr::V4(a) if *len >= 96 => write!(f, "{a}/{}", len - 96),
-                _ => write!(f, "{}/{len}", Ipv6Addr::from(*v)),
+                IpAddr::V4(a) => write!(f, "{}/{len}", a.to_ipv6_mapped()),
+                IpAddr::V6(a) => write!(f, "{a}/{len}"),
             },
             Value::Time(v) => f.write_str(&weir_packet::time::rfc3339(*v)),
             Value::Duration(v) => f.write_str(&weir_packet::time::duration(*v)),

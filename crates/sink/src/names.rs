@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use weir_base::address::is_v4;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_packet::bits::Bits;
 use weir_plan::{Column, Schema, Type};
@@ -266,8 +267,8 @@ impl Apart {
             to.copy_first(values, from.len);
             if let Some(six) = column.six {
                 let (hi, lo) = values.pair();
-                let is_four = |i: usize| hi[i] == 0 && lo[i] >> 32 == 0xffff;
-                to.present = to.present.and(Bits::from_fn(from.len, |i| is_four(i) != six));
+                to.present =
+                    to.present.and(Bits::from_fn(from.len, |i| is_v4(hi[i], lo[i]) != six));
             }
         }
         for &c in &rows.texts {

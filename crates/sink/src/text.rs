@@ -138,7 +138,13 @@ fn mac(out: &mut Vec<u8>, bits: u64) {
 fn ip(out: &mut Vec<u8>, bits: u128) {
     match Value::to_ip(bits) {
         IpAddr::V4(a) => ipv4(out, a.octets()),
-        IpAddr::V6(a) => ipv6(out, a.segments()),
+        IpAddr::V6(a) => match a.to_ipv4_mapped() {
+            Some(four) => {
+                out.extend_from_slice(b"::ffff:");
+                ipv4(out, four.octets());
+            }
+            None => ipv6(out, a.segments()),
+        },
     }
 }
 
@@ -425,8 +431,11 @@ mod tests {
             }
             let v6 = std::net::Ipv6Addr::from(segments);
             prop_assert_eq!(shown(|o| ip(o, v6.into())), Value::Ip(v6.into()).to_string());
-            let Value::Ip(bits) = Value::ip(IpAddr::V4(v4.into())) else { unreachable!() };
-            prop_assert_eq!(shown(|o| ip(o, bits)), Value::Ip(bits).to_string());
+            let four = std::net::Ipv4Addr::from(v4);
+            for address in [IpAddr::V4(four), IpAddr::V6(four.to_ipv6_mapped())] {
+                let Value::Ip(bits) = Value::ip(address) else { unreachable!() };
+                prop_assert_eq!(shown(|o| ip(o, bits)), address.to_string());
+            }
             let m = m >> 16;
             prop_assert_eq!(shown(|o| mac(o, m)), Value::Mac(m).to_string());
         }

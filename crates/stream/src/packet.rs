@@ -5,6 +5,7 @@ use crate::flow::Flow;
 use crate::time::{Marks, Time};
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
+use weir_base::address::number_of_v6;
 use weir_engine::clock::Clock;
 use weir_engine::limits::{JUMP_NS, LATENESS_NS};
 use weir_packet::bits::Bits;
@@ -285,7 +286,9 @@ impl<'a> Packet<'a> {
         }
         if self.has(Layer::Ipv6) {
             let b = ip?.get(8..40)?;
-            let half = |at: usize| b[at..at + 16].first_chunk().map(|a| u128::from_be_bytes(*a));
+            let half = |at: usize| {
+                b[at..at + 16].first_chunk().map(|a| number_of_v6(u128::from_be_bytes(*a)))
+            };
             return Some((half(0)?, half(16)?));
         }
         None

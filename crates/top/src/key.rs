@@ -2,7 +2,7 @@
 
 use crate::clean::clean;
 use crate::table::Data;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use weir_base::harmless::is_harmless;
 use weir_packet::known;
 use weir_plan::Value;
@@ -35,7 +35,7 @@ impl Part {
     pub(crate) fn from_value(value: &Value) -> Part {
         match value {
             Value::Int(n) => Part::Int(*n),
-            Value::Ip(bits) => Part::Ip(Ipv6Addr::from(*bits).to_canonical()),
+            Value::Ip(bits) => Part::Ip(Value::to_ip(*bits)),
             Value::Absent => Part::Absent,
             Value::Str(text) => Part::Text(text.to_string()),
             Value::Time(_) => Part::Literal(format!("@{value}")),

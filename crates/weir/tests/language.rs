@@ -67,6 +67,44 @@ fn check(capture: &[u8], query: &str, rows: &str) {
     assert_eq!(run(capture, query).0, rows, "{query}");
 }
 
+/// IPv4 is held in the form of IPv6, which packets may have as well.
+#[test]
+fn an_ipv6_address_that_holds_one_of_ipv4_is_another_host() {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    let (four, six) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped());
+    let eth = Frame::ethernet;
+    let capture = capture(&[
+        eth().ipv6(six, Ipv6Addr::LOCALHOST).udp(1, 2).bytes(),
+        eth().ipv4(four, [10, 0, 0, 2]).udp(1, 2).bytes(),
+        eth().ipv6(Ipv6Addr::LOCALHOST, six).udp(2, 1).bytes(),
+    ]);
+    let check = |query: &str, rows: &str| assert_eq!(run(&capture, query).0, rows, "{query}");
+    check("packets | summarize n = count() by ip.src", "::1,1\n::ffff:10.0.0.1,1\n10.0.0.1,1\n");
+    check(
+        "packets | summarize n = count() by flow",
+        "::1,2,::ffff:10.0.0.1,1,17,1\n::ffff:10.0.0.1,1,::1,2,17,1\n\
+         10.0.0.1,1,10.0.0.2,2,17,1\n",
+    );
+    check("packets | summarize n = count() by hosts | project n", "2\n1\n");
+    check("packets | summarize n = count() by conn | project n", "2\n1\n");
+    for (condition, n) in [
+        ("ip.src == 10.0.0.1", 1),
+        ("ip.src == ::ffff:10.0.0.1", 1),
+        ("ip.src in 10.0.0.0/8", 1),
+        ("ip.src in ::/0", 2),
+        ("ip.src in ::/64", 2),
+        ("ip.src in ::ffff:0:0/96", 1),
+        ("ip.src in {::ffff:10.0.0.0/104, 10.0.0.2}", 1),
+        ("is_private(ip.src)", 1),
+        ("is_ipv4(ip.src)", 1),
+        ("is_ipv6(ip.src)", 2),
+        ("ip(text(ip.src)) == ip.src", 3),
+        ("prefix(ip.src, 8, 104) == ::ffff:10.0.0.0", 1),
+    ] {
+        check(&format!("packets | where {condition} | summarize n = count()"), &format!("{n}\n"));
+    }
+}
+
 #[test]
 fn zero_has_no_sign() {
     // The first is -0.0 to a machine, the second is not.

@@ -185,7 +185,7 @@ fn traffic() -> Vec<Computed> {
             ..of(
                 "protocol_shares",
                 &[],
-                &["ts", "ip.proto"],
+                &["ts", "protocol"],
                 &["packet_share", "byte_share"],
                 t::protocol_shares,
             )
@@ -195,7 +195,7 @@ fn traffic() -> Vec<Computed> {
             ..of(
                 "protocol_shares",
                 &[("n", "1000")],
-                &["ts", "ip.proto", "port"],
+                &["ts", "protocol", "port"],
                 &["packet_share", "byte_share"],
                 t::service_shares,
             )

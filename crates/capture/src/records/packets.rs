@@ -2,7 +2,7 @@
 
 use super::batches::RecordBatches;
 use super::report::RecordReport;
-use std::net::{IpAddr, Ipv6Addr};
+use weir_base::address::address;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::fields::FieldId;
@@ -74,8 +74,7 @@ impl<S: Source> RecordPackets<S> {
             let of_exporter = |dport: u16| PORTS.contains(&dport) && self.source.present.has(i);
             match transports.of(i) {
                 Some(Transport::Udp(udp)) if of_exporter(udp.dport()) => {
-                    let address = Ipv6Addr::from_bits(self.source.raw(i));
-                    let from = (IpAddr::V6(address).to_canonical(), udp.sport());
+                    let from = (address(self.source.raw(i)), udp.sport());
                     self.batches.take(from, packets.ts()[i], udp.payload());
                 }
                 _ => others += 1,

@@ -1,10 +1,10 @@
 //! Functions of addresses and of connections.
 
-use super::eval::is_ipv4;
 use super::kernels::each;
 use super::{Ctx, Src, Val};
 use crate::anonymize::CryptoPan;
 use crate::community::{self, Tuple};
+use weir_base::address::is_v4;
 use weir_packet::bits::Bits;
 
 /// Addresses whose other names are remembered within a batch.
@@ -20,7 +20,7 @@ impl Ctx<'_> {
         let ((x_hi, x_lo), (hi, lo)) = (x.pair(), col.pair_mut());
         each(present, n, |i| {
             hi[i] = x_hi[i] & v6_hi;
-            lo[i] = x_lo[i] & if is_ipv4(x_hi[i], x_lo[i]) { v4 } else { v6_lo };
+            lo[i] = x_lo[i] & if is_v4(x_hi[i], x_lo[i]) { v4 } else { v6_lo };
         });
         col.present = present;
         Src::Slot(out)

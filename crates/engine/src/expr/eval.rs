@@ -5,6 +5,7 @@ use super::kernels::{arith, compare, compare_arith, convert, each, filter, truth
 use super::set::Ranges;
 use super::{Branch, Class, Cond, Convert, Ctx, Regs, Src, TextTest, Val};
 use crate::rows::{cell, set_cell};
+use weir_base::address::is_v4;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_plan::{BinaryOp, Value};
@@ -194,7 +195,7 @@ impl Ctx<'_> {
                 let src = self.value(a, rows);
                 let col = self.column(src);
                 let (hi, lo) = col.pair();
-                filter(col.present.and(rows), self.n, |i| is_ipv4(hi[i], lo[i]) != *six)
+                filter(col.present.and(rows), self.n, |i| is_v4(hi[i], lo[i]) != *six)
             }
             _ => unreachable!("condition() takes the others"),
         }
@@ -329,17 +330,11 @@ impl Ctx<'_> {
     }
 }
 
-/// Whether an address is IPv4, in its IPv4-mapped form.
-#[inline(always)]
-pub(super) fn is_ipv4(hi: u64, lo: u64) -> bool {
-    hi == 0 && lo >> 32 == 0xffff
-}
-
 /// The rows whose addresses are in some ranges, of the first `n` rows: those of IPv4 are found by
 /// 32 bits.
 fn addresses_in(ranges: &Ranges, column: &Column, rows: Bits, n: usize) -> Bits {
     let (hi, lo) = column.pair();
-    let four = filter(rows, n, |i| is_ipv4(hi[i], lo[i]));
+    let four = filter(rows, n, |i| is_v4(hi[i], lo[i]));
     let inside = filter(four, n, |i| ranges.has_ipv4(lo[i] as u32));
     let six = rows.minus(four);
     inside.or(filter(six, n, |i| ranges.has_pair((hi[i] as u128) << 64 | lo[i] as u128)))

@@ -4,6 +4,7 @@ use super::context::StageContext;
 use super::row::{Mark, Row};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use weir_base::address::number;
 use weir_packet::time::NO_TIME;
 use weir_plan::alert::Peak;
 use weir_plan::{Alert, SuppressedIf, Value};
@@ -246,12 +247,7 @@ fn shown(value: &Value) -> String {
 /// Whether a cell has the value that a list names.
 fn has_value(cell: &Value, condition: &SuppressedIf) -> bool {
     let text = &*condition.value;
-    let bits = |text: &str| {
-        text.parse::<IpAddr>().ok().map(|a| match a {
-            IpAddr::V4(four) => u128::from(four.to_ipv6_mapped()),
-            IpAddr::V6(six) => u128::from(six),
-        })
-    };
+    let bits = |text: &str| text.parse::<IpAddr>().ok().map(number);
     match cell {
         Value::Str(cell) => **cell == *text,
         _ if condition.quoted => false,

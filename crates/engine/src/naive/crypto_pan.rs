@@ -6,9 +6,8 @@
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_packet::rewrite::Rename;
-use weir_plan::Value;
 
 /// The key: 16 bytes of the cipher, 16 bytes that it makes the secret block of.
 pub(super) struct PanKey([u8; 32]);
@@ -42,11 +41,19 @@ impl PanKey {
         block(self.bits(&bits_of(&address)).iter())
     }
 
-    /// The other name of an IP address, of the same version.
+    fn four(&self, address: Ipv4Addr) -> Ipv4Addr {
+        self.bytes(address.octets()).into()
+    }
+
+    /// The other name of an IP address, of the same version. An IPv6 address that holds one of
+    /// IPv4 has the name of that in it.
     pub(super) fn ip(&self, address: IpAddr) -> IpAddr {
         match address {
-            IpAddr::V4(four) => IpAddr::from(self.bytes(four.octets())),
-            IpAddr::V6(six) => IpAddr::from(self.bytes(six.octets())),
+            IpAddr::V4(four) => self.four(four).into(),
+            IpAddr::V6(six) => match six.to_ipv4_mapped() {
+                Some(four) => self.four(four).to_ipv6_mapped().into(),
+                None => IpAddr::from(self.bytes(six.octets())),
+            },
         }
     }
 
@@ -82,13 +89,9 @@ impl Rename for PanKey {
     }
 
     fn ipv6(&mut self, address: u128) -> u128 {
-        // One that holds an IPv4 address has the name of that.
-        match Value::to_ip(address) {
-            IpAddr::V4(four) => match self.ip(four.into()) {
-                IpAddr::V4(name) => name.to_ipv6_mapped().to_bits(),
-                IpAddr::V6(_) => unreachable!("versions stay"),
-            },
-            IpAddr::V6(six) => u128::from_be_bytes(self.bytes(six.octets())),
+        match self.ip(Ipv6Addr::from_bits(address).into()) {
+            IpAddr::V6(name) => name.to_bits(),
+            IpAddr::V4(_) => unreachable!("versions stay"),
         }
     }
 

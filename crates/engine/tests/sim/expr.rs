@@ -150,7 +150,8 @@ fn present(c: &mut Choices, ty: &Type) -> Value {
         Type::Str => Value::Str((*c.pick(&["", "a", "10.0", "É", "true", "1"])).into()),
         Type::Bytes => Value::Bytes((*c.pick(&[&b""[..], b"a", b"\xff\x00"])).into()),
         Type::Ip => {
-            let addresses = ["10.0.0.1", "10.0.0.3", "fd00::2", "::", "10.1.0.0"];
+            let addresses =
+                ["10.0.0.1", "10.0.0.3", "::ffff:10.0.0.3", "fd00::2", "::", "10.1.0.0"];
             Value::ip(c.pick(&addresses).parse().expect("an address"))
         }
         Type::Mac => Value::Mac(*c.pick(&[0x0200_0000_0001, 0, 0xffff_ffff_ffff])),

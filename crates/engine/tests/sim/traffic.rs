@@ -207,7 +207,8 @@ fn v4(host: u8) -> Ipv4Addr {
 /// The same of IPv6.
 fn v6(host: u8) -> Ipv6Addr {
     match host {
-        0..4 => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host.into()),
+        0..3 => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host.into()),
+        3 => v4(host).to_ipv6_mapped(),
         4 | 5 => Ipv6Addr::from_bits(u128::from(host - 4)),
         _ => Ipv6Addr::from_bits(u128::MAX - u128::from(host & 1)),
     }

@@ -97,6 +97,14 @@ impl<'t> Checker<'t> {
         let max = self.max_or(&built.scope, d.max.as_ref(), DISTINCT_KEYS_MAX);
         let word = "deduplicate";
         self.packets_at_hand(built, (word, word, "compares packets"), span)?;
+        if built.stages.iter().any(|stage| matches!(stage, Stage::Each(_))) {
+            let message = "`deduplicate` stands after `each`, whose rows are all of one packet";
+            let d = Diagnostic::new(Code::FieldGone, span, message)
+                .label("would drop all but the first of them")
+                .help("put `deduplicate` before `each`");
+            self.report(d);
+            return None;
+        }
         let (keys, within_ns, max_packets) = (weir_plan::Deduplicate::fields(), within?, max?);
         Some(Stage::Deduplicate(weir_plan::Deduplicate { keys, within_ns, max_packets }))
     }

@@ -2,7 +2,7 @@
 
 use super::literal::{LiteralRead, word};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use weir_plan::Value;
 
 /// Reads the address or network that `text` starts with; `None` if it starts with neither.
@@ -82,11 +82,7 @@ fn network(text: &str, bits: u128, prefix: &str) -> Result<Value, Diagnostic> {
     if masked == bits {
         return Ok(Value::Net(bits, len + shift));
     }
-    let base = if v4 {
-        IpAddr::V4(Ipv4Addr::from(masked as u32))
-    } else {
-        IpAddr::V6(Ipv6Addr::from(masked))
-    };
+    let base = Value::to_ip(masked);
     let message = format!("`{text}` has bits set after its prefix of {len}");
     Err(Diagnostic::new(Code::BadNetwork, Span::new(0, text.len()), message).help(format!(
         "the network is `{base}/{len}`, the single address `{}`",
@@ -136,7 +132,8 @@ mod tests {
         check("::/0", "::/0");
         check("2001:DB8::1", "2001:db8::1");
         check("2001:db8::/32", "2001:db8::/32");
-        check("::ffff:10.0.0.1", "10.0.0.1");
+        check("::ffff:10.0.0.1", "::ffff:10.0.0.1");
+        check("::ffff:0:0/96", "::ffff:0.0.0.0/96");
         check("1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8");
         check("02:00:5e:10:00:01", "02:00:5e:10:00:01");
     }

@@ -490,6 +490,7 @@ fn forms() -> Vec<(&'static str, Frame)> {
         ("udp", eth().ipv4(b, a).udp(53, 53).payload(&[7; 30])),
         ("options", eth().ipv4(a, b).options(&[1; 8]).tcp(1, 2).options(&[1; 12]).payload(&[1])),
         ("tcp6", eth().ipv6(a6, b6).tcp(65_535, 0).flags(18)),
+        ("held4", eth().ipv6(Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped(), b6).udp(53, 53)),
         ("udp6", eth().vlan(10).ipv6(b6, a6).udp(1024, 22).payload(&[0; 9])),
         ("qinq", eth().vlan(10).vlan(20).ipv4(a, b).udp(53, 1).payload(&[3; 3])),
         ("three tags", eth().vlan(1).vlan(2).vlan(3).ipv4(a, b).udp(53, 1)),

@@ -83,6 +83,25 @@ pub(super) fn with_type(rows: &Rows<'_>, wanted: u16) -> Bits {
     with_ethertype(rows).iter().filter(is).collect()
 }
 
+/// EtherTypes of a batch.
+pub(super) struct EtherTypes {
+    /// The rows that have one.
+    pub(super) have: Bits,
+    plain: Bits,
+}
+
+impl EtherTypes {
+    /// That of row `i`.
+    pub(super) fn of(&self, rows: &Rows<'_>, i: usize) -> u64 {
+        ethertype(rows, &self.plain, i)
+    }
+}
+
+/// The EtherTypes of the rows that have one.
+pub(super) fn types(rows: &Rows<'_>) -> EtherTypes {
+    EtherTypes { have: with_ethertype(rows), plain: plain(rows) }
+}
+
 /// The rows whose type field is captured and says what the payload is. Not lengths, and not a
 /// tag's announcement: the tag is cut then, or one too many.
 fn with_ethertype(rows: &Rows<'_>) -> Bits {

@@ -1,10 +1,12 @@
 //! The fields of the frame itself, and by which interface it came.
 
 use super::entry::{Entry, int, string, time, whether};
+use super::ethernet;
 use super::rows::Rows;
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::interface::{CapturePoint, Direction};
+use crate::known;
 use crate::source::{FrameBatch, LinkType};
 use crate::time::NO_TIME;
 use crate::walk::Layer;
@@ -58,6 +60,12 @@ pub(super) const FIELDS: &[Entry] = &[
         "\"in\" where the capturing machine received the frame, \"out\" where it sent it; of \
          files, pcapng (epb_flags) and Linux cooked captures may say it.",
     ),
+    string(
+        "protocol",
+        "Name of the protocol that the IP packet carries, such as \"tcp\"; of a frame without one \
+         that of its EtherType, such as \"arp\", or \"llc\" where that is a length. Numbers without \
+         a name here are \"ip 99\" and \"type 0x9000\".",
+    ),
     whether(
         "malformed",
         "Whether a header contradicts itself; the fields before the fault stay readable.",
@@ -101,6 +109,54 @@ pub(crate) fn directions(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut
             .with_direction(frames.capture_point(i).direction().or_else(|| cooked(frames, i)))
     };
     each(rows, out, direction, |point| Some(put(point.direction()?.name().as_bytes())));
+}
+
+/// Reads the names of protocols.
+pub(crate) fn protocols(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
+    let types = ethernet::types(rows);
+    let in_ip = rows.layers.proto_known;
+    let in_frame = rows.has(Layer::Eth).or(types.have);
+    // Frames that follow each other are mostly alike.
+    let mut last: Option<(Carried, u64)> = None;
+    rows.some_words(out, in_ip.or(in_frame.minus(rows.ip())), |i| {
+        let carried = match (in_ip.has(i), types.have.has(i)) {
+            (true, _) => Carried::InIp(rows.layers.proto[i]),
+            (false, true) => Carried::OfType(types.of(rows, i)),
+            (false, false) => Carried::Llc,
+        };
+        let (_, name) = match last {
+            Some(same) if same.0 == carried => same,
+            _ => *last.insert((carried, carried.put(put))),
+        };
+        Some(name)
+    });
+}
+
+/// What a frame carries, as its headers number it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Carried {
+    /// A protocol of IP.
+    InIp(u8),
+    /// An EtherType.
+    OfType(u64),
+    /// A frame whose header has a length in place of a type.
+    Llc,
+}
+
+impl Carried {
+    pub(super) fn put(self, put: &mut impl FnMut(&[u8]) -> u64) -> u64 {
+        match self {
+            Carried::InIp(number) => match known::protocol(number.into()) {
+                Some(name) => put(name.as_bytes()),
+                None => put(format!("ip {number}").as_bytes()),
+            },
+            Carried::OfType(number) => match known::frame_type(number as i64) {
+                Some(name) => put(name.as_bytes()),
+                None => put(format!("type {number:#06x}").as_bytes()),
+            },
+            Carried::Llc => put(b"llc"),
+        }
+    }
 }
 
 /// Sets what `word` makes of each row; neighbours are mostly alike, and made only once.

@@ -2,6 +2,7 @@
 
 use super::entry::{Entry, flag, int, ip, mac, string, time, whether};
 use super::field::{Field, is_same_name};
+use super::frame::Carried;
 use super::rows::Rows;
 use super::{FIELDS as PACKET_FIELDS, Reader};
 use crate::bits::Bits;
@@ -41,6 +42,8 @@ const ENTRIES: &[Entry] = &[
     }),
     string("direction", "\"in\" where the exporter received the packets, \"out\" where it sent \
         them."),
+    string("protocol", "Name of the protocol in the IP packets, such as \"tcp\"; \"ip 99\" and \
+        the like where the number has none here."),
     string("export", "The protocol of the export: \"netflow5\", \"netflow9\", \"ipfix\" or \
         \"sflow\"."),
     ip("exporter", "Address of the exporter: of its datagrams, of sFlow the agent's.", |r, out| {
@@ -174,6 +177,10 @@ pub(crate) fn record_texts(
 ) {
     rows.some_words(out, Bits::ALL, |i| {
         let text = match name {
+            "protocol" => {
+                let number = get(rows, i, Slot::IpProtocol)?;
+                return Some(Carried::InIp(number as u8).put(put));
+            }
             "direction" => match get(rows, i, Slot::Direction)? {
                 0 => "in",
                 1 => "out",

@@ -11,6 +11,7 @@ use crate::text::Text;
 use crate::udp::Udp;
 use crate::walk::{Layer, Layers};
 use crate::{ipv4, ipv6};
+use weir_base::address::words_of_v6;
 
 /// The high half of an IPv4 address mapped into an IPv6 one (RFC 4291, section 2.5.5.2) is 0; this
 /// is what stands before it in the low half.
@@ -323,7 +324,13 @@ impl<'a> Rows<'a> {
     #[inline(always)]
     pub(crate) fn address(&self, i: usize, six: bool, at: [usize; 2]) -> (u64, u64) {
         let at = self.l3(i) + at[usize::from(six)];
-        if six { (self.be64(i, at), self.be64(i, at + 8)) } else { (0, MAPPED | self.be32(i, at)) }
+        if six { self.v6(i, at) } else { (0, MAPPED | self.be32(i, at)) }
+    }
+
+    /// The high and the low word of the number of the IPv6 address at byte `at` of row `i`.
+    #[inline(always)]
+    pub(crate) fn v6(&self, i: usize, at: usize) -> (u64, u64) {
+        words_of_v6(self.be64(i, at), self.be64(i, at + 8))
     }
 
     /// Sets the rows of an address column that are IP packets: `f` gives the high and the low word.

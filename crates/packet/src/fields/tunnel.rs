@@ -58,7 +58,7 @@ fn address(rows: &Rows<'_>, out: &mut Column, in_four: usize, in_six: usize) {
         let [version] = rows.load(i, outer);
         match version >> 4 {
             4 => (0, MAPPED | rows.be32(i, outer + in_four)),
-            _ => (rows.be64(i, outer + in_six), rows.be64(i, outer + in_six + 8)),
+            _ => rows.v6(i, outer + in_six),
         }
     });
 }

@@ -52,6 +52,7 @@ pub fn read_field_text(
     match id.info().name {
         "interface" => frame::interfaces(rows, out, put),
         "direction" => frame::directions(rows, out, put),
+        "protocol" => frame::protocols(rows, out, put),
         "dns.qname" => dns::question_names(rows, out, put),
         "tls.sni" => tls::server_names(rows, out, put),
         "tls.alpn" => tls::protocols(rows, out, put),
@@ -83,7 +84,7 @@ mod tests {
     use crate::walk::samples::{A, A6, B, B6, samples, upper};
     use crate::walk::{Headers, classify};
     use crate::{arp, ipv4, tcp, time, udp, vlan};
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::Ipv4Addr;
 
     /// The fields that a frame has out of those named, as people write them.
     fn show(link: LinkType, captured: &[u8], len: usize, names: &[&str]) -> String {
@@ -124,10 +125,7 @@ mod tests {
             FieldType::Int => raw.to_string(),
             FieldType::Time => time::rfc3339(raw as i64),
             FieldType::Mac => format!("{raw:012x}"),
-            FieldType::Ip => {
-                let ip = Ipv6Addr::from_bits(raw);
-                ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |ip| ip.to_string())
-            }
+            FieldType::Ip => weir_base::address::address(raw).to_string(),
         }
     }
 

@@ -4,6 +4,7 @@
 use super::version::Version;
 use crate::limits::IPFIX_TEXT_BYTES;
 use crate::names::Names;
+use weir_base::address::{is_v4, v6_of_number};
 use weir_engine::rows::Arena;
 use weir_plan::{Column, Schema, Type};
 
@@ -252,10 +253,10 @@ impl Form {
             Form::LowByte => put_unsigned(number & 0xff, 1, out),
             Form::DurationMilliseconds => put_unsigned(number.div_euclid(1_000_000), 4, out),
             Form::V4 | Form::V6 => {
-                let is_four = raw >> 32 == 0xffff;
+                let is_four = is_v4((raw >> 64) as u64, raw as u64);
                 match (is_four, self) {
                     (true, Form::V4) => out.extend_from_slice(&(raw as u32).to_be_bytes()),
-                    (false, Form::V6) => out.extend_from_slice(&raw.to_be_bytes()),
+                    (false, Form::V6) => out.extend_from_slice(&v6_of_number(raw).to_be_bytes()),
                     _ => return false,
                 }
                 true

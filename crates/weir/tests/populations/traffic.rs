@@ -153,7 +153,7 @@ pub(crate) fn packet_sizes(packets: &[Packet]) -> Own {
 fn shares_of_both(packets: &[Packet], keys: impl Fn(&Packet) -> Option<Vec<String>>) -> Own {
     let mut all: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     let mut parts: BTreeMap<Vec<String>, [f64; 2]> = BTreeMap::new();
-    for p in packets.iter().filter(is_ip) {
+    for p in packets {
         let window = p.window(10 * SECOND);
         let more = [1.0, p.len() as f64];
         let add = |to: &mut [f64; 2]| to.iter_mut().zip(more).for_each(|(to, n)| *to += n);
@@ -168,13 +168,25 @@ fn shares_of_both(packets: &[Packet], keys: impl Fn(&Packet) -> Option<Vec<Strin
     parts.iter().map(|(keys, &part)| (keys.clone(), share(keys, part))).collect()
 }
 
+/// The name of a packet's protocol, of those that are made here.
+fn protocol(p: &Packet) -> String {
+    let name = match p.proto {
+        0 => "arp",
+        1 => "icmp",
+        6 => "tcp",
+        17 => "udp",
+        other => unreachable!("protocol {other}"),
+    };
+    name.to_owned()
+}
+
 pub(crate) fn protocol_shares(packets: &[Packet]) -> Own {
-    shares_of_both(packets, |p| Some(vec![p.proto.to_string()]))
+    shares_of_both(packets, |p| Some(vec![protocol(p)]))
 }
 
 pub(crate) fn service_shares(packets: &[Packet]) -> Own {
     let port = |p: &Packet| p.ports.map(|(s, d)| s.min(d));
-    shares_of_both(packets, |p| Some(vec![p.proto.to_string(), port(p)?.to_string()]))
+    shares_of_both(packets, |p| Some(vec![protocol(p), port(p)?.to_string()]))
 }
 
 fn bytes_of_senders(packets: &[Packet]) -> Sums {

@@ -47,10 +47,7 @@ impl Told {
     }
 
     fn ip(&self) -> u128 {
-        match self.from {
-            IpAddr::V4(from) => u128::from(from.to_ipv6_mapped()),
-            IpAddr::V6(from) => u128::from(from),
-        }
+        weir_base::address::number(self.from)
     }
 }
 
