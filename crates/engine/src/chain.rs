@@ -1,5 +1,6 @@
 //! Row operators over one set of registers, from a run of stages.
 
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Regs, Src};
 use crate::ops::operator::{ActionsId, Batch, Operator, Wanted};
@@ -157,6 +158,16 @@ impl Chain {
             (from, old_from) = (until, old_until);
         }
         kept
+    }
+
+    /// Saves what its operators hold and have counted, or restores it.
+    pub(crate) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        if let Some(numbering) = &mut self.numbering {
+            at.count(&mut numbering.count)?;
+        }
+        at.count(&mut self.undefined)?;
+        self.passed.iter_mut().try_for_each(|passed| at.count(passed))?;
+        self.ops.iter_mut().try_for_each(|op| op.pass_state(at))
     }
 
     /// Says which frames are wanted.

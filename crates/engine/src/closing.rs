@@ -1,5 +1,6 @@
 //! When windows close: the multiples of their ticks that the watermark passes.
 
+use crate::checkpoint::{Checkpoint, Passed, Saved};
 use weir_plan::physical::Tick;
 
 /// Finds at which watermarks windows close.
@@ -34,6 +35,12 @@ impl Closing {
             self.next = ends.min().unwrap_or(i64::MAX);
         }
         closes
+    }
+}
+
+impl Saved for Closing {
+    fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.next.pass(at)
     }
 }
 

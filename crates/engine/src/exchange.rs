@@ -30,11 +30,12 @@ mod subset;
 mod tests;
 mod writer;
 
+pub use crate::checkpoint::UnreadableState;
 #[cfg(any(test, feature = "conform"))]
 pub use fuzz::fuzz_message;
 pub use layout::{GroupLayout, MessageLayout, StateLayout};
 pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage};
 pub use producer::Producer;
 pub use receiver::{Receipt, Receiver};
-pub use refused::{Refused, needs};
+pub use refused::{NotRestored, Refused, needs};
 pub use writer::{ProducerId, end_message, renumber};

@@ -10,6 +10,7 @@ mod layout;
 mod pack;
 mod part;
 mod pool;
+mod saved;
 
 pub(crate) use bytes::{is_narrow, read_parts, read_text, write_text};
 pub(crate) use direct::Direct;
@@ -19,3 +20,4 @@ pub(crate) use pack::{Chosen, narrow_rows, pack};
 pub(crate) use pack::{choose, rows_at};
 pub(crate) use part::KeyPart;
 pub(crate) use pool::Pool;
+pub(crate) use saved::pass_keys;

@@ -6,6 +6,7 @@ mod agg;
 mod anonymize;
 mod chain;
 mod change;
+mod checkpoint;
 pub mod clock;
 mod closing;
 mod community;

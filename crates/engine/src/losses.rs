@@ -12,6 +12,7 @@
 //! frames are still counted in. Of sessions, which come out before the time of their last row has
 //! closed, only gaps that were known at their tick count, and frames of panes that had closed.
 
+use crate::checkpoint::{Checkpoint, Passed, Saved};
 use crate::kernel::KernelFeed;
 use crate::limits::{COUNTED_PANES_MAX, GAPS_MAX};
 use crate::ops::window_time::window_start;
@@ -126,7 +127,7 @@ fn pane(s: &Summarize) -> Option<i64> {
 }
 
 /// A gap. Of gaps in a row no number falls.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Known {
     /// The watermark when it was found.
     at: i64,
@@ -195,9 +196,11 @@ impl LossRecord {
     pub(crate) fn add_report(&self, machine: usize, news: &LossNews) {
         let mut losses = self.lock();
         let Losses { counts, others, .. } = &mut *losses;
-        let like = |count: &Count| Count::new(count.pane, count.lateness, Arc::clone(&count.kept));
         while others.len() <= machine {
-            others.push(Losses { counts: counts.iter().map(like).collect(), ..Losses::default() });
+            others.push(Losses {
+                counts: counts.iter().map(Count::like).collect(),
+                ..Losses::default()
+            });
         }
         let other = &mut others[machine];
         news.gaps.iter().for_each(|(watermark, gap)| other.lose(*gap, *watermark));
@@ -205,6 +208,16 @@ impl LossRecord {
             other.seen = other.seen.saturating_add(frames);
             other.counts.iter_mut().take(1).for_each(|count| count.add(start, frames));
         }
+    }
+
+    /// Saves the reports of other machines, or restores them in a record of which the same lookups
+    /// were asked for.
+    pub(crate) fn pass_reports(&self, at: &mut Checkpoint<'_>) -> Passed {
+        let mut losses = self.lock();
+        let Losses { counts, others, .. } = &mut *losses;
+        let new =
+            || Losses { counts: counts.iter().map(Count::like).collect(), ..Losses::default() };
+        at.list(others, new, Saved::pass)
     }
 
     /// Frames that the kernel finished from one time to another.
@@ -355,9 +368,48 @@ impl Losses {
     }
 }
 
+/// What another machine reported, of whose counts there are as many as of all.
+impl Saved for Losses {
+    fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.pass(&mut self.gaps)?;
+        at.pass(&mut self.lost)?;
+        at.pass(&mut self.seen)?;
+        self.counts.iter_mut().try_for_each(|count| {
+            at.pass(&mut count.panes)?;
+            at.pass(&mut count.forgotten)
+        })
+    }
+}
+
+impl Saved for Known {
+    fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        let Known { at: found, since, until, upto } = self;
+        [found, since, until].into_iter().try_for_each(|time| at.pass(time))?;
+        at.pass(upto)
+    }
+}
+
+impl Saved for LossNews {
+    fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        let gap = || (0, Gap { frames: 0, since: 0, until: 0 });
+        at.list(&mut self.gaps, gap, |(watermark, Gap { frames, since, until }), at| {
+            at.pass(watermark)?;
+            at.pass(frames)?;
+            at.pass(since)?;
+            at.pass(until)
+        })?;
+        at.pass(&mut self.panes)
+    }
+}
+
 impl Count {
     fn new(pane: i64, lateness: i64, kept: Arc<()>) -> Count {
         Count { pane, lateness, zone: None, panes: VecDeque::new(), forgotten: 0, kept }
+    }
+
+    /// One by the same panes, without frames.
+    fn like(&self) -> Count {
+        Count::new(self.pane, self.lateness, Arc::clone(&self.kept))
     }
 
     fn take(&mut self, ts: &[i64], clock: &[i64]) {

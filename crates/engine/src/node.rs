@@ -6,6 +6,7 @@
 //! of them, and what its rows come to ([`End`]).
 
 use crate::chain::Chain;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::losses::LossRecord;
 use crate::ops::groups::{Groups, Spec};
@@ -105,6 +106,10 @@ pub(crate) trait Node: Send + Any {
     /// Takes over what another node holds, which was compiled of the same stage after the same
     /// ones, apart from its chain. Says whether it holds anything.
     fn take_over(&mut self, old: &mut dyn Node) -> bool;
+
+    /// Saves all that it holds between two windows, its chain aside, or restores it in a node that
+    /// was compiled of the same plan and has taken nothing yet.
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed;
 
     /// Hands out the memory of groups that it has emitted.
     fn reclaim(&mut self, _out: &mut dyn FnMut(Groups)) {}
@@ -232,6 +237,11 @@ pub(crate) trait End: Send + 'static {
         false
     }
 
+    /// As [`Node::pass_state`].
+    fn pass_state(&mut self, _at: &mut Checkpoint<'_>) -> Passed {
+        Ok(())
+    }
+
     /// As [`Node::recycle`].
     fn recycle(&mut self, _groups: Groups) {}
 
@@ -302,6 +312,10 @@ impl<E: End> Node for Chained<E> {
 
     fn take_over(&mut self, old: &mut dyn Node) -> bool {
         known_node::<Chained<E>>(old).is_some_and(|old| self.end.take_over(&mut old.end))
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.end.pass_state(at)
     }
 
     fn recycle(&mut self, groups: Groups) {

@@ -1,5 +1,6 @@
 //! One pipeline on one level: a list of nodes, driven in the same way on every level.
 
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::flow::{FlowLevel, FlowPlace, StageFlow};
 use crate::losses::LossRecord;
@@ -123,6 +124,19 @@ impl Pipeline {
             }
         }
         kept
+    }
+
+    /// Saves what it holds between two windows, or restores it.
+    pub(crate) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.left)?;
+        for node in &mut self.nodes {
+            at.count(&mut node.came)?;
+            if let Some(chain) = node.chain() {
+                chain.pass_state(at)?;
+            }
+            node.pass_state(at)?;
+        }
+        Ok(())
     }
 
     /// Whether there is nothing to do to rows.

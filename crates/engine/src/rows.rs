@@ -1,5 +1,6 @@
 //! Rows that leave the engine, and the [`Sink`] trait that takes them.
 
+use crate::checkpoint::{Checkpoint, Passed, Saved};
 use crate::limits::TEXT_MAX;
 use std::io;
 use std::ops::Range;
@@ -98,6 +99,12 @@ impl Arena {
     /// Forgets everything stored after the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
+    }
+}
+
+impl Saved for Arena {
+    fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.bytes(&mut self.bytes)
     }
 }
 

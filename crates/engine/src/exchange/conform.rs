@@ -22,6 +22,9 @@ use weir_packet::walk::{Layers, classify};
 use weir_plan::Value;
 use weir_plan::physical::{Needs, Physical};
 
+/// One receiver in so many is lost with each message, and goes on from what it saved before it.
+const SAVED_ONE_IN: u64 = 8;
+
 /// How packets are spread, and how messages come.
 #[derive(Clone, Copy, Debug)]
 pub struct Spreading {
@@ -74,7 +77,20 @@ pub fn exchange<S: Source>(
     let mut receiver = Receiver::new(plan, functions, options, &probes)?;
     let mut sink = Collect::default();
     sink.open(receiver.outputs()).expect("memory opens");
-    for message in arrivals(messages, spreading.seed) {
+    for (n, message) in (0u64..).zip(arrivals(messages, spreading.seed)) {
+        let drawn = hash((spreading.seed, "lost", n));
+        if drawn.is_multiple_of(SAVED_ONE_IN) {
+            let saved = receiver.save();
+            receiver = Receiver::restore(plan, functions, options, &saved).expect("its own state");
+            let changed = changed(saved, drawn / SAVED_ONE_IN);
+            if let Ok(mut other) = Receiver::restore(plan, functions, options, &changed) {
+                // It may say anything, but does not panic.
+                let mut sink = Collect::default();
+                sink.open(other.outputs()).expect("memory opens");
+                let _ = other.take(&message, &mut sink);
+                other.finish(&mut sink);
+            }
+        }
         match receiver.take(&message, &mut sink) {
             Ok(Receipt::Taken | Receipt::Seen) => {}
             other => panic!("{other:?}"),
@@ -169,6 +185,26 @@ pub fn exchange_lives<S: Source>(
     let outcome = receiver.finish(&mut sink);
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
     Ok((Exchanged { rows: sink.rows, ledger: outcome.ledger, messages: count }, missing))
+}
+
+/// A state of which some bytes are changed, or the end is missing.
+fn changed(mut state: Vec<u8>, drawn: u64) -> Vec<u8> {
+    let at = (drawn >> 8) as usize % state.len();
+    let width = [1, 1, 8, 8][drawn as usize % 4].min(state.len() - at);
+    let byte = |old: u8| match drawn >> 2 & 7 {
+        0 => 0,
+        1 => 1,
+        2 => u8::MAX,
+        3 => old ^ 0x80,
+        4 => old ^ 1,
+        5 => old.wrapping_add(1),
+        _ => old.wrapping_sub(1),
+    };
+    state[at..at + width].iter_mut().for_each(|old| *old = byte(*old));
+    if drawn >> 5 & 7 == 7 {
+        state.truncate(at);
+    }
+    state
 }
 
 /// The messages in the order they come: with an even seed any, with an odd one almost as they were

@@ -41,7 +41,7 @@ pub struct Message<'a> {
 }
 
 /// Names a message: its probe, which life of that, and its number there.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct MessageId {
     pub(super) probe: u128,
     pub(super) epoch: u64,

@@ -1,5 +1,7 @@
 //! The receiver: the machine level of a plan over the messages of all producers.
 
+mod saved;
+
 use super::codec;
 use super::layout::{GroupLayout, MessageLayout, StateLayout};
 use super::message::{Body, Message, MessageId, MessageTarget, UnreadableMessage};

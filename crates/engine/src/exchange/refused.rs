@@ -1,5 +1,6 @@
 //! Which plans may be spread over several machines, and what must hold between their packets.
 
+use crate::checkpoint::UnreadableState;
 use std::fmt;
 use weir_plan::keys::largest_common;
 use weir_plan::physical::{
@@ -88,6 +89,15 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// Why a receiver can't be restored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotRestored {
+    /// The plan can't be spread over several machines.
+    Plan(Refused),
+    /// The bytes are no state of it.
+    State(UnreadableState),
+}
 
 /// A partial aggregation whose groups travel.
 pub(super) struct Crossing {

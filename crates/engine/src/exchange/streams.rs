@@ -1,5 +1,7 @@
 //! What has come of the messages of each producer: which numbers, and how far its time is.
 
+mod saved;
+
 use super::message::{EndOf, MessageId};
 use crate::clock::Clock;
 use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
@@ -47,7 +49,7 @@ struct ProbeLives {
 }
 
 /// A span of which nobody knows what a probe saw: messages are missing, or a life broke off.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct UnseenSpan {
     since: i64,
     /// Whether it was reported, without an end.

@@ -1,6 +1,8 @@
 //! Probes with sources and clocks of their own, probes that are slow, and messages for others.
 
-use super::{Producer, ProducerId, Receipt, Receiver, UnreadableMessage};
+use super::{
+    NotRestored, Producer, ProducerId, Receipt, Receiver, UnreadableMessage, UnreadableState,
+};
 use crate::conform::{Frames, program};
 use crate::functions::Functions;
 use crate::ops::testing::{agg, field, summarize};
@@ -187,4 +189,37 @@ fn a_panic_in_a_stage_is_reported_and_what_was_sent_stays() {
     // Packets come every 10 ms: windows up to 28 s have closed, with seven sources each.
     assert_eq!(sink.rows.len(), 14 * 7);
     assert_eq!(sink.rows[..], rows_of_one(&windows())[..14 * 7]);
+}
+
+#[test]
+fn a_receiver_goes_on_from_what_it_saved_and_from_nothing_else() {
+    let windows = windows();
+    let want = rows_of_one(&windows);
+    let (mut receiver, mut sink) = receiver(&windows, &[10]);
+    let plan = Physical::new(&windows, &[]);
+    let (functions, options) = (Functions::default(), Options::default());
+    let restore = |plan, bytes: &[u8]| Receiver::restore(plan, &functions, &options, bytes);
+    let mut saved = Vec::new();
+    for message in messages(&windows, 10, frames(0, 1)) {
+        saved = receiver.save();
+        receiver = restore(&plan, &saved).expect("what it saved");
+        receiver.take(&message, &mut sink).expect("a message");
+    }
+    receiver.finish(&mut sink);
+    assert_eq!(sink.rows, want);
+    let fault = |plan, bytes: &[u8]| match restore(plan, bytes) {
+        Err(NotRestored::State(fault)) => fault,
+        Err(NotRestored::Plan(why)) => panic!("{why}"),
+        Ok(_) => panic!("{} bytes are a state", bytes.len()),
+    };
+    assert_eq!(fault(&plan, b"WRS0"), UnreadableState::Version);
+    assert_eq!(fault(&plan, &[&saved[..], &[0]].concat()), UnreadableState::Rest(1));
+    let count = vec![agg(AggFunc::Count, None)];
+    let other = program(vec![summarize(&["ip.src"], count, Window::Tumbling(2 * S))]);
+    let other = Physical::new(&other, &[]);
+    assert_eq!(fault(&other, &saved), UnreadableState::Plan);
+    for cut in 0..saved.len() {
+        let fault = fault(&plan, &saved[..cut]);
+        assert!(!matches!(fault, UnreadableState::Rest(_)), "cut at {cut}: {fault}");
+    }
 }

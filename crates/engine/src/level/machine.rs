@@ -12,6 +12,7 @@ mod pipe;
 mod written;
 
 use super::{Channel, Closed};
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::flow::FlowLevel;
@@ -223,6 +224,13 @@ impl<'e> MachineLevel<'e> {
         let (mine, theirs) = (&mut self.pipes[p], &mut old.pipes[q]);
         mine.watermark = theirs.watermark;
         mine.pipeline.take_over(&mut theirs.pipeline, same)
+    }
+
+    /// Saves what all pipelines hold between two windows, or restores it in a level that was
+    /// compiled of the same plan. Frames and groups of the kernel are none of it.
+    pub(crate) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.written.rows)?;
+        self.pipes.iter_mut().try_for_each(|pipe| pipe.pass_state(at))
     }
 
     /// Whether no further packet can change what is printed or handed out: each pipeline that does

@@ -14,8 +14,10 @@
 mod evidence;
 mod firing;
 mod report;
+mod saved;
 
 use super::operator::Batch;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
 use crate::node::{End, Next};
@@ -302,6 +304,10 @@ impl End for Alerts {
         swap(&mut self.suppressed, &mut old.suppressed);
         swap(&mut self.evicted, &mut old.evicted);
         true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_keys(at)
     }
 
     fn suppress(&mut self, list: &SuppressionList) {

@@ -12,6 +12,7 @@
 //! | Exact? | exact |
 
 use super::operator::Batch;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Regs, Src, Val};
 use crate::node::{End, Next};
@@ -113,6 +114,10 @@ impl End for Each {
 
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>) {
         self.take_apart(batch, rows, &mut |rows| next.rows(rows));
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.left_out)
     }
 
     fn count(&self, ledger: &mut Ledger) {

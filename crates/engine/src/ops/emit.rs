@@ -4,6 +4,7 @@ use super::groups::{Groups, Spec, Variant, group_id};
 use super::order::Sorter;
 use super::windows::Windows;
 use crate::agg::Finish;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
@@ -136,6 +137,13 @@ impl Emitter {
         swap(&mut self.windows, &mut old.windows);
         swap(&mut self.emitted, &mut old.emitted);
         swap(&mut self.losses, &mut old.losses);
+    }
+
+    /// Saves the windows that it has not emitted, and its counts, or restores them. What is known
+    /// of losses is in their record.
+    pub(crate) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.emitted)?;
+        self.windows.iter_mut().try_for_each(|windows| windows.pass_state(at))
     }
 
     /// Adds what was counted to the ledger.

@@ -6,6 +6,8 @@
 use super::groups::{Groups, Spec, group_id};
 use super::order::Sorter;
 use super::panes::Spent;
+use super::window_time::is_start;
+use crate::checkpoint::{BadState, Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::key::PACKED_WORDS_MAX;
 use crate::table::{Keys, NO_ROW};
@@ -200,6 +202,27 @@ impl Filling {
         let rows = (0..).zip(&self.seen[v]);
         ids.extend(rows.filter(|(_, seen)| start < self.end(**seen)).map(|(row, _)| row));
         self.ids = ids;
+    }
+
+    /// Saves the keys that are known, in their order, or restores them.
+    pub(super) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.known.pass_state(at)?;
+        at.pass(&mut self.first)?;
+        at.pass(&mut self.last)?;
+        at.count(&mut self.refused)?;
+        at.count(&mut self.unfilled)?;
+        for (v, (seen, old)) in self.seen.iter_mut().zip(&mut self.old).enumerate() {
+            let known = self.known.variants.get(v).map_or(0, |variant| variant.table.len());
+            at.pass(seen)?;
+            at.pass_if(old, "more keys are old than there are", |old| *old <= known)?;
+            if seen.len() != known || !seen.iter().all(is_start) {
+                return Err(BadState("a key was never seen"));
+            }
+        }
+        match [self.first, self.last].iter().flatten().all(is_start) {
+            true => Ok(()),
+            false => Err(BadState("a window is beyond all time")),
+        }
     }
 
     /// Forgets the keys that are not filled in any more.

@@ -1,6 +1,7 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
 mod counted;
+mod saved;
 mod sessions;
 mod spec;
 pub(crate) mod written;

@@ -23,7 +23,9 @@
 mod fill;
 mod held;
 mod keys;
+mod saved;
 
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::node::{Next, Node, NodeInput, known_node};
 use crate::rows::Rows;
@@ -348,6 +350,10 @@ impl Node for Join {
         swap(&mut self.late, &mut old.late);
         swap(&mut self.evicted, &mut old.evicted);
         true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_sides(at)
     }
 
     fn holds_rows(&self) -> bool {

@@ -12,6 +12,7 @@
 //! | Exact? | exact |
 
 use super::operator::{Batch, Operator, known};
+use crate::checkpoint::{Checkpoint, Passed};
 use weir_packet::bits::Bits;
 
 /// Lets the first rows of the whole input pass.
@@ -31,6 +32,10 @@ impl Operator for Limit {
         let Some(old) = known::<Limit>(old) else { return false };
         self.left = old.left;
         true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.pass(&mut self.left)
     }
 
     fn push(&mut self, _: &mut Batch<'_>, rows: Bits) -> Bits {

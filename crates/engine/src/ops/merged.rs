@@ -2,6 +2,7 @@
 
 use super::emit::Emitter;
 use super::groups::{Groups, Spec};
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::losses::LossRecord;
 use crate::node::{Next, Node, NodeInput, known_node};
@@ -69,6 +70,11 @@ impl Node for Final {
             old.moved = true;
         }
         false
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.undefined)?;
+        self.emitter.pass_state(at)
     }
 
     fn reclaim(&mut self, out: &mut dyn FnMut(Groups)) {

@@ -1,5 +1,6 @@
 //! What row operators are: they pass the rows of a batch on, within that batch.
 
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Src};
 use crate::rows::Rows;
@@ -57,6 +58,11 @@ pub(crate) trait Operator: Send + Any {
     /// another program, and what that counted; says whether such operators hold anything.
     fn resume(&mut self, _old: &mut dyn Operator) -> bool {
         false
+    }
+
+    /// Saves all that it holds, or restores it in one that was compiled of the same plan.
+    fn pass_state(&mut self, _at: &mut Checkpoint<'_>) -> Passed {
+        Ok(())
     }
 
     /// Keys that it holds.

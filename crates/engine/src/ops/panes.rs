@@ -13,6 +13,7 @@
 //! groups, as putting it out does.
 
 use super::groups::{Groups, Spec};
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::limits::{PANES_AHEAD, SPARE_GROUPS};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -114,6 +115,26 @@ impl Panes {
             gone.into_iter().for_each(|(_, groups)| self.recycle(groups, spent));
             self.drop_total(spent);
         }
+    }
+
+    /// Saves all panes, or restores them.
+    pub(super) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        let Panes { spec, front, summed, back, total, .. } = self;
+        for panes in [&mut *front, back] {
+            at.queue(
+                panes,
+                || (0, Groups::new(spec)),
+                |(start, groups), at| {
+                    at.pass(start)?;
+                    groups.pass_state(at)
+                },
+            )?;
+        }
+        if at.restores() {
+            // The sum of the back is made anew where it is asked for.
+            *total = None;
+        }
+        at.pass_if(summed, "more panes are summed up than there are", |n| *n <= front.len())
     }
 
     /// Makes the back the front.

@@ -2,6 +2,7 @@
 
 use super::groups::Groups;
 use super::operator::Batch;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::node::{End, Next};
 use weir_packet::bits::Bits;
@@ -25,6 +26,9 @@ pub(crate) trait Grouping: Send + 'static {
 
     /// Takes over the open groups of another one of the same plan, and its counts.
     fn take_over(&mut self, old: &mut Self);
+
+    /// As [`crate::node::Node::pass_state`].
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed;
 
     /// Groups that it holds.
     fn held(&self) -> u64;
@@ -55,6 +59,10 @@ impl<G: Grouping> End for Partial<G> {
     fn take_over(&mut self, old: &mut Partial<G>) -> bool {
         self.0.take_over(&mut old.0);
         true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.0.pass_state(at)
     }
 
     fn recycle(&mut self, groups: Groups) {

@@ -14,6 +14,7 @@
 //! Systematic count-based and hash-based selection, as RFC 5475 calls them.
 
 use super::operator::{Batch, Operator, known};
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::expr::{Class, Ctx, Val};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -79,6 +80,13 @@ impl Operator for Sample {
         };
         *mine = *theirs;
         true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        match &mut self.rule {
+            Rule::Order(seen) => at.count(seen),
+            Rule::Number(_) | Rule::Key(_) => Ok(()),
+        }
     }
 }
 

@@ -23,6 +23,7 @@
 mod handed;
 mod oldest;
 mod rounds;
+mod saved;
 mod state;
 mod steps;
 mod store;
@@ -31,6 +32,7 @@ mod tcp;
 use super::operator::{Batch, Operator, known};
 use super::summarize::packet_field;
 use super::work::in_turn;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
 use crate::kernel::KernelStates;
@@ -161,6 +163,15 @@ impl Scan {
 
     fn live(&self) -> usize {
         self.stores.iter().map(Store::live).sum()
+    }
+
+    /// Keys and texts for which there was no room.
+    fn all_evicted(&self) -> u64 {
+        let texts = match &self.mode {
+            Mode::Steps(_) | Mode::Connections(_) => 0,
+            Mode::Rounds(rounds) => rounds.refused(),
+        };
+        self.evicted + self.key_texts.refused() + texts
     }
 
     /// Gives each row, with its key, to the store that it belongs to.
@@ -328,16 +339,16 @@ impl Operator for Scan {
         true
     }
 
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_keys(at)
+    }
+
     fn held(&self) -> u64 {
         self.stores.iter().map(|store| store.held()).sum()
     }
 
     fn count(&self, ledger: &mut Ledger) {
-        let texts = match &self.mode {
-            Mode::Steps(_) | Mode::Connections(_) => 0,
-            Mode::Rounds(rounds) => rounds.refused(),
-        };
-        ledger.evicted += self.evicted + self.key_texts.refused() + texts;
+        ledger.evicted += self.all_evicted();
     }
 }
 

@@ -19,13 +19,16 @@
 //! sessions that take rows are copied too, and the table starts anew.
 
 mod open;
+mod saved;
 mod wheel;
 
 use super::groups::{Groups, Spec};
 use super::operator::Batch;
 use super::partial::Grouping;
 use super::summarize::packet_field;
+use super::window_time::passed_rows;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Src, Val};
 use crate::functions::Peers;
@@ -399,15 +402,6 @@ impl Sessions {
     }
 }
 
-/// The rows that the watermark had passed when they came.
-fn late_rows(times: &[u64; BATCH], clock: &[i64], rows: Bits) -> Bits {
-    let differ = times.iter().zip(clock).fold(0, |all, (&ts, &at)| all | ts ^ at as u64);
-    if differ == 0 {
-        return Bits::NONE;
-    }
-    rows.and(Bits::from_fn(clock.len().min(BATCH), |i| (times[i] as i64) < clock[i]))
-}
-
 impl Grouping for Sessions {
     fn held(&self) -> u64 {
         self.groups.len() as u64
@@ -435,7 +429,7 @@ impl Grouping for Sessions {
         let [until, unless] = [until, unless]
             .map(|cond| cond.as_ref().map_or(Bits::NONE, |cond| batch.ctx.condition(cond, rows)));
         self.work.evaluate(&self.spec, &self.aggs, batch, (rows, Bits::NONE));
-        let late = late_rows(batch.ctx.column(self.time).word(), batch.clock, rows);
+        let late = passed_rows(batch.ctx.column(self.time).word(), batch.clock, rows);
         let marked = Marked { until, unless, slow: until.or(unless).or(late) };
         let plain = self.has_room(rows);
         let rows = if plain { self.take_plain(batch, rows, marked) } else { rows };
@@ -488,6 +482,10 @@ impl Grouping for Sessions {
         swap(&mut self.doomed, &mut old.doomed);
         swap(&mut self.evicted, &mut old.evicted);
         swap(&mut self.batches, &mut old.batches);
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_sessions(at)
     }
 
     fn count(&self, ledger: &mut Ledger) {

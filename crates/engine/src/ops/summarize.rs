@@ -19,6 +19,7 @@ use super::operator::Batch;
 use super::partial::Grouping;
 use super::window_time::{clock_times, late_rows, one_window, window_start};
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
+use crate::checkpoint::{BadState, Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::Val;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
@@ -348,6 +349,29 @@ impl Grouping for Summarize {
         swap(&mut self.watermark, &mut old.watermark);
         swap(&mut self.late, &mut old.late);
         swap(&mut self.evicted, &mut old.evicted);
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.pass(&mut self.watermark)?;
+        at.count(&mut self.late)?;
+        // What the open groups refused is counted with them, and not saved with them.
+        let refused = self.open.iter().map(|(_, groups)| groups.evicted()).sum::<u64>();
+        let mut evicted = self.evicted + refused;
+        at.count(&mut evicted)?;
+        if at.restores() {
+            self.evicted = evicted;
+        }
+        let spec = &self.spec;
+        let groups = || (0, Groups::new(spec));
+        at.list(&mut self.open, groups, |(start, groups), at| {
+            at.pass_if(start, "no window starts there", |start| spec.is_start(*start))?;
+            groups.pass_state(at)
+        })?;
+        if self.open.is_sorted_by(|(a, _), (b, _)| a < b) {
+            Ok(())
+        } else {
+            Err(BadState("windows are out of order"))
+        }
     }
 
     fn count(&self, ledger: &mut Ledger) {

@@ -13,8 +13,10 @@
 
 mod layout;
 mod per;
+mod saved;
 
 use super::operator::Batch;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
 use crate::limits::{POOL_MAX, SPARE_GROUPS, TOP_SLACK};
@@ -387,6 +389,10 @@ impl End for Top {
         swap(&mut self.emitted, &mut old.emitted);
         swap(&mut self.evicted, &mut old.evicted);
         true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_windows(at)
     }
 
     fn count(&self, ledger: &mut Ledger) {

@@ -11,6 +11,7 @@
 //! | Merge | runs after the rows of all workers are merged |
 //! | Exact? | exact |
 
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::limits::SPARE_ROWS;
 use crate::node::{Next, Node, NodeInput, known_node};
@@ -131,6 +132,11 @@ impl Node for Union {
         std::mem::swap(&mut self.batches, &mut old.batches);
         self.watermark = old.watermark;
         true
+    }
+
+    /// Between two windows, no row waits.
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.pass(&mut self.watermark)
     }
 
     fn holds_rows(&self) -> bool {

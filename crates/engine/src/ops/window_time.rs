@@ -23,6 +23,11 @@ pub(super) fn downstream(closed: i128, over: i64, every: i64) -> i64 {
     clamp(next)
 }
 
+/// Whether a window may start here: some way beyond the times that there are.
+pub(super) fn is_start(t: &i128) -> bool {
+    t.unsigned_abs() < 1 << 80
+}
+
 /// As far as time goes.
 pub(super) fn clamp(t: i128) -> i64 {
     t.clamp(i64::MIN as i128, i64::MAX as i128) as i64
@@ -78,4 +83,13 @@ pub(super) fn late_rows(
 ) -> Bits {
     let is_late = |i: &usize| start(clock[*i]) > start(time[*i] as i64);
     rows.iter().filter(is_late).collect()
+}
+
+/// The rows that the watermark had passed when they came.
+pub(super) fn passed_rows(times: &[u64; BATCH], clock: &[i64], rows: Bits) -> Bits {
+    let differ = times.iter().zip(clock).fold(0, |all, (&ts, &at)| all | ts ^ at as u64);
+    if differ == 0 {
+        return Bits::NONE;
+    }
+    rows.and(Bits::from_fn(clock.len().min(BATCH), |i| (times[i] as i64) < clock[i]))
 }

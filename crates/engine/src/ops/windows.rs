@@ -5,7 +5,8 @@
 use super::fill::Filling;
 use super::groups::{Groups, Spec};
 use super::panes::{Panes, Spent};
-use super::window_time::{clamp, floor};
+use super::window_time::{clamp, floor, is_start};
+use crate::checkpoint::{BadState, Checkpoint, Passed};
 use crate::counters::Ledger;
 use std::sync::Arc;
 
@@ -144,6 +145,19 @@ impl Windows {
         match self.lent.take() {
             Some(pane) => self.panes.push(pane, groups),
             None => self.panes.recycle(groups, spent),
+        }
+    }
+
+    /// Saves what it holds when all windows are out that can be, or restores it.
+    pub(super) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        let is_next = |t: &i128| *t == i128::MIN || is_start(t);
+        at.pass_if(&mut self.next, "a window is beyond all time", is_next)?;
+        self.panes.pass_state(at)?;
+        self.filling.iter_mut().try_for_each(|filling| filling.pass_state(at))?;
+        let has_begun = self.filling.as_ref().is_some_and(Filling::has_begun);
+        match has_begun && self.next == i128::MIN {
+            true => Err(BadState("the first window is not known")),
+            false => Ok(()),
         }
     }
 

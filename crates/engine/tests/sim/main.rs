@@ -60,6 +60,14 @@ fn groups() -> impl Strategy<Value = Query> {
     })
 }
 
+/// A program that holds much above the groups of workers.
+fn above() -> impl Strategy<Value = Query> {
+    (0..TAPE_MAX, vec(any::<u16>(), TAPE_MAX)).prop_map(|(n, mut tape)| {
+        tape.truncate(n);
+        Query(plan::above(&mut Choices::new(tape)))
+    })
+}
+
 fn time_rules() -> impl Strategy<Value = TimeRules> {
     let lateness = prop_oneof![Just(0), Just(50_000_000), Just(1_000_000_000)];
     let jump = prop_oneof![3 => Just(60_000_000_000), 1 => Just(30_000_000)];
@@ -225,6 +233,18 @@ proptest! {
             let spreading = Spreading { producers, seed: seed.wrapping_add(more) };
             machines::check(&query.0, &traffic, &time, cuts, &expected, spreading)?;
         }
+    }
+
+    /// The same of programs that hold much above the groups: a receiver that is lost goes on from
+    /// what it saved.
+    #[test]
+    fn a_receiver_that_is_lost_goes_on_from_what_it_saved(
+        traffic in traffic(), time in time_rules(), cuts in cuts(),
+        query in above(), producers in 1u128..4, seed: u64,
+    ) {
+        let expected = model(&query.0, &traffic, &time, &[256]);
+        let spreading = Spreading { producers, seed };
+        machines::check(&query.0, &traffic, &time, &cuts, &expected, spreading)?;
     }
 
     /// The same where machines have clocks of their own, and are apart in time.

@@ -1,5 +1,7 @@
 //! Random well-typed programs.
 
+mod above;
+
 use crate::alert::alert;
 use crate::choices::Choices;
 use crate::expr::{Scope, expr, leaf, scalar, tuple_of};
@@ -21,6 +23,8 @@ use weir_plan::{
     Agg, AggFunc, Expr, Fill, Input, Pipeline, Program, Reshaping, Scan, Schema, Session, Stage,
     Summarize, Type, Value, Window,
 };
+
+pub(crate) use above::above;
 
 /// Idle times of scans and intervals of joins, in nanoseconds: from one packet each to everything
 /// in one.

@@ -3,6 +3,7 @@
 use super::egress::EgressWriter;
 use super::pending::Pending;
 use super::written::Written;
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::closing::Closing;
 use crate::compile::Placed;
 use crate::limits::SPARE_ROWS;
@@ -110,6 +111,15 @@ impl Pipe {
     /// Whether rows of the workers are printed as they are, and nothing else.
     pub(super) fn is_end(&self) -> bool {
         self.pipeline.is_empty() && !self.is_read
+    }
+
+    /// Saves what it holds between two windows, when no row waits for its turn, or restores it.
+    pub(super) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.pass(&mut self.watermark)?;
+        at.pass(&mut self.reached)?;
+        at.pass(&mut self.is_touched)?;
+        self.closing.iter_mut().try_for_each(|closing| at.pass(closing))?;
+        self.pipeline.pass_state(at)
     }
 
     /// Takes rows of an earlier pipeline, for each side that it is on; `readers` are the pipelines

@@ -1,6 +1,7 @@
 //! The keys of an alert that fire, and which of them was asserted longest ago.
 
 use super::evidence::Evidence;
+use crate::checkpoint::{BadState, Checkpoint, Passed};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use weir_plan::Value;
@@ -24,6 +25,23 @@ pub(super) struct Firing {
     pub(super) least: Option<f64>,
     /// The row with the most extreme value.
     pub(super) peak: Evidence,
+}
+
+impl Firing {
+    /// What is known of a key before anything is.
+    fn nothing() -> Firing {
+        let peak = Evidence {
+            ts: Value::Absent,
+            message: Value::Absent,
+            value: None,
+            threshold: None,
+            completeness: None,
+            community: Value::Absent,
+            rest: Vec::new(),
+        };
+        let (first, last, least) = (Value::Absent, None, None);
+        Firing { at: 0, put_at: 0, first, last, shown: false, rows: 0, least, peak }
+    }
 }
 
 /// Keys that fire, in numbered slots.
@@ -54,6 +72,35 @@ impl FiringKeys {
     pub(super) const EACH: usize = size_of::<Option<Slot>>()
         + 2 * (size_of::<(Box<[u8]>, u32)>() + 1)
         + size_of::<Reverse<(i64, u64, u32)>>();
+
+    /// Saves all keys, or restores them; `each` passes what is known of one.
+    pub(super) fn pass_state(
+        &mut self,
+        at: &mut Checkpoint<'_>,
+        mut each: impl FnMut(&mut Firing, &mut Checkpoint<'_>) -> Passed,
+    ) -> Passed {
+        at.count(&mut self.turns)?;
+        let n = at.len(self.len())?;
+        if !at.restores() {
+            return self.slots.iter_mut().flatten().try_for_each(|Slot { key, turn, firing }| {
+                at.pass(key)?;
+                at.pass(turn)?;
+                each(firing, at)
+            });
+        }
+        for slot in 0..n as u32 {
+            let mut new = Slot { key: Box::default(), turn: 0, firing: Firing::nothing() };
+            at.pass(&mut new.key)?;
+            at.pass(&mut new.turn)?;
+            each(&mut new.firing, at)?;
+            if self.index.insert(new.key.clone(), slot).is_some() {
+                return Err(BadState("a key fires twice"));
+            }
+            self.heap.push(Reverse((new.firing.at, new.turn, slot)));
+            self.slots.push(Some(new));
+        }
+        Ok(())
+    }
 
     /// How many fire.
     pub(super) fn len(&self) -> usize {

@@ -25,6 +25,15 @@ pub(crate) struct GroupBytes<'a> {
     pub(crate) columns: Vec<(u8, &'a [u8])>,
 }
 
+/// In which order keys come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum KeyOrder {
+    /// Each is above the one before, unless they are of sessions.
+    Rising,
+    /// In any, but each comes once, unless they are of sessions.
+    Any,
+}
+
 /// Why bytes are no groups of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum GroupFault {
@@ -83,7 +92,7 @@ impl Groups {
         all.map(|(v, rows)| self.written_layout(v, rows)).collect()
     }
 
-    fn written_layout(&self, v: usize, rows: &[u32]) -> WrittenGroups {
+    pub(super) fn written_layout(&self, v: usize, rows: &[u32]) -> WrittenGroups {
         let (layout, variant) = (&self.spec.layouts[v], &self.variants[v]);
         let mut written = WrittenGroups::default();
         for &row in rows {
@@ -118,13 +127,22 @@ impl Groups {
 
     /// Groups from bytes.
     pub(crate) fn read(spec: &Arc<Spec>, bytes: &GroupBytes<'_>) -> Result<Groups, GroupFault> {
+        Groups::read_in(KeyOrder::Rising, spec, bytes)
+    }
+
+    /// Groups from bytes, whose keys come in some order: that of the rows which they get.
+    pub(super) fn read_in(
+        order: KeyOrder,
+        spec: &Arc<Spec>,
+        bytes: &GroupBytes<'_>,
+    ) -> Result<Groups, GroupFault> {
         let sessions = usize::from(spec.session().is_some());
         let needs = sessions + spec.states.len();
         if bytes.columns.len() != needs {
             return Err(GroupFault::Columns { has: bytes.columns.len(), needs });
         }
         let mut groups = Groups::new(spec);
-        let places = groups.read_keys(bytes)?;
+        let places = groups.read_keys(order, bytes)?;
         if let Some(&column) = bytes.columns.first().filter(|_| sessions == 1) {
             groups.read_times(&places, column)?;
         }
@@ -135,9 +153,14 @@ impl Groups {
     }
 
     /// Makes a row for each key; returns the layout and the row of each.
-    fn read_keys(&mut self, bytes: &GroupBytes<'_>) -> Result<Vec<(usize, u32)>, GroupFault> {
+    fn read_keys(
+        &mut self,
+        order: KeyOrder,
+        bytes: &GroupBytes<'_>,
+    ) -> Result<Vec<(usize, u32)>, GroupFault> {
         let Groups { spec, variants, texts, .. } = self;
         let sessions = spec.session().is_some();
+        let rises = order == KeyOrder::Rising && !sessions;
         let mut coming: Vec<Keys> = spec.layouts.iter().map(|l| Keys::new(l.words)).collect();
         let (mut places, mut raws) = (Vec::new(), Vec::new());
         variants.iter_mut().for_each(|variant| variant.table.set_max(u64::MAX));
@@ -145,7 +168,7 @@ impl Groups {
         for (group, &end) in bytes.ends.iter().enumerate() {
             let fault = GroupFault::Key { group };
             let Some(own) = bytes.keys.get(start..end) else { return Err(fault) };
-            if !sessions && before.replace(own).is_some_and(|before| before >= own) {
+            if rises && before.replace(own).is_some_and(|before| before >= own) {
                 return Err(GroupFault::Order { group });
             }
             start = end;
@@ -167,7 +190,11 @@ impl Groups {
         }
         let both = variants.iter_mut().zip(&mut coming);
         both.for_each(|(variant, coming)| variant.look_up(coming));
-        Ok(places)
+        match self.len() == places.len() {
+            true => Ok(places),
+            // One of them came twice.
+            false => Err(GroupFault::Key { group: places.len() }),
+        }
     }
 
     /// Reads when sessions started, and when their latest rows came.

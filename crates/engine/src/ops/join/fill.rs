@@ -1,6 +1,7 @@
 //! The rows that a join emits.
 
 use super::held::{SideRows, TimeBucket, bucket_of};
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::rows::{Rows, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Join as Plan, Schema, Value};
@@ -72,6 +73,11 @@ impl Fill {
         if *len == BATCH {
             self.flush(out);
         }
+    }
+
+    /// Saves how many rows came out, or restores it: between two windows, none is on its way.
+    pub(super) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.emitted)
     }
 
     /// Emits what there is.

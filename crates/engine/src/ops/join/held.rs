@@ -1,10 +1,11 @@
 //! Rows that wait, in time buckets: all rows of a bucket are freed at the same time, and with them
 //! its memory.
 
+use crate::checkpoint::{BadState, Checkpoint, Passed};
 use crate::key::rows_at;
 use crate::limits::{POOL_MAX, SPARE_BUCKETS};
 use crate::processor::prefetch;
-use crate::rows::{Arena, Rows};
+use crate::rows::{Arena, Rows, word_max};
 use std::collections::BTreeMap;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
@@ -27,6 +28,8 @@ struct Cell {
     /// Where its value stands in a row.
     at: usize,
     text: bool,
+    /// The largest first word of a value.
+    most: u64,
 }
 
 /// The first bit of a row that is not that of its time.
@@ -40,7 +43,8 @@ impl RowLayout {
         let mut cells = Vec::new();
         for from in columns {
             let ty = &schema.columns[from].ty;
-            cells.push(Cell { from, at, text: matches!(ty, Type::Str | Type::Bytes) });
+            let text = matches!(ty, Type::Str | Type::Bytes);
+            cells.push(Cell { from, at, text, most: word_max(ty) });
             at += ty.repr().words().max(1);
         }
         RowLayout { head, cells, stride: at }
@@ -110,6 +114,14 @@ impl RowLayout {
                 to[word] |= u64::from(column.present.has(i as usize)) << shift;
             }
         }
+    }
+
+    /// Whether the values of a row are of their types.
+    fn are_values(&self, row: &[u64]) -> bool {
+        self.cells.iter().enumerate().all(|(c, cell)| {
+            let (word, shift) = self.bit(c + FIRST_BIT);
+            row[word] >> shift & 1 == 0 || row[cell.at] <= cell.most
+        })
     }
 
     fn columns<'a>(&self, rows: &'a Rows) -> impl Iterator<Item = &'a Column> {
@@ -272,6 +284,44 @@ impl SideRows {
         layout.write(&mut words[start..], texts, rows, chosen);
         self.len += chosen.len();
         Some((bucket, start / layout.stride))
+    }
+
+    /// Saves all rows, or restores them; `due_of` says when one of this time is let go.
+    pub(super) fn pass_state(
+        &mut self,
+        at: &mut Checkpoint<'_>,
+        due_of: impl Fn(i64) -> Due,
+    ) -> Passed {
+        let SideRows { layout, buckets, due, len, .. } = self;
+        let n = at.len(due.len())?;
+        if !at.restores() {
+            return due.values().try_for_each(|&bucket| {
+                let TimeBucket { words, texts } = &mut buckets[bucket as usize];
+                at.pass(words)?;
+                at.pass(texts)
+            });
+        }
+        for bucket in 0..n as u32 {
+            let mut rows = TimeBucket::default();
+            at.pass(&mut rows.words)?;
+            at.pass(&mut rows.texts)?;
+            let all = rows.words.chunks(layout.stride);
+            let when = rows.words.first().map(|time| due_of(*time as i64));
+            let fits = |row: &[u64]| {
+                row.len() == layout.stride
+                    && layout.are_values(row)
+                    && Some(due_of(row[0] as i64)) == when
+            };
+            let Some(when) =
+                when.filter(|when| all.into_iter().all(fits) && !due.contains_key(when))
+            else {
+                return Err(BadState("rows of a join are none of one time"));
+            };
+            *len += rows.len(layout);
+            due.insert(when, bucket);
+            buckets.push(rows);
+        }
+        Ok(())
     }
 
     /// The first bucket, if it is let go when `reached` is; it stays as it is until

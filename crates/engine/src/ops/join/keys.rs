@@ -1,7 +1,8 @@
 //! The keys of the rows that a join holds: each has a number, and of its right rows the first and
 //! the last.
 
-use crate::key::{Chosen, KeyPart, Layout, Pool, narrow_rows, pack};
+use crate::checkpoint::{Checkpoint, Passed};
+use crate::key::{Chosen, KeyPart, Layout, Pool, narrow_rows, pack, pass_keys};
 use crate::limits::JOIN_KEYS_SLACK;
 use crate::processor::prefetch;
 use crate::rows::Arena;
@@ -143,6 +144,20 @@ impl KeyTable {
         let (k, at) = self.at(key);
         let cells = &mut self.kinds[k].table.rows_mut()[at..];
         cells.first_chunk_mut().expect("a key has its cells")
+    }
+
+    /// Saves all keys, or restores them, without right rows.
+    pub(super) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        let KeyTable { parts, texts, kinds, .. } = self;
+        kinds.iter_mut().try_for_each(|Kind { layout, table, .. }| {
+            pass_keys(at, (table, &[NONE; CELLS]), (layout, parts), texts)
+        })
+    }
+
+    /// Whether there is a key of this number.
+    pub(super) fn has(&self, key: u64) -> bool {
+        let (k, row) = split(key);
+        self.kinds.get(k).is_some_and(|kind| row < kind.table.len())
     }
 
     /// Lets keys without rows go, if they are many. `each` hands out the key of every row held, to

@@ -7,9 +7,11 @@
 
 use super::state::State;
 use super::store::{HEAD, META, MODE_BITS, Store, TakeTerms};
+use crate::checkpoint::{BadState, Checkpoint, Passed};
 use crate::expr::{Class, Src, copy_rows};
 use crate::key::Pool;
 use crate::ops::operator::Batch;
+use crate::rows::word_max;
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
@@ -83,6 +85,32 @@ impl Rounds {
     /// How many texts found no room.
     pub(super) fn refused(&self) -> u64 {
         self.texts.refused()
+    }
+
+    /// Passes the texts among the states of a key, of which its words have no more than handles,
+    /// and checks the others.
+    pub(super) fn pass_texts(
+        &mut self,
+        cells: &mut [u64],
+        states: &[State],
+        at: &mut Checkpoint<'_>,
+    ) -> Passed {
+        let (present, mut place) = present_at(states);
+        for (n, state) in states.iter().enumerate() {
+            let is_there = cells[present] >> n & 1 == 1;
+            if Class::of(&state.ty) == Class::Text && is_there {
+                let mut text = self.texts.get(cells[place]).to_vec();
+                at.bytes(&mut text)?;
+                if at.restores() {
+                    cells[place] = self.texts.intern(&text);
+                }
+            }
+            if is_there && cells[place] > word_max(&state.ty) {
+                return Err(BadState("a state is no value of its type"));
+            }
+            place += width(state);
+        }
+        Ok(())
     }
 
     /// Begins a batch.

@@ -5,6 +5,8 @@
 //! has a byte for the mode of the scan, then the mode's own words. Rows begin at multiples of their
 //! width, so that one of up to eight words lies in one cache line.
 
+mod saved;
+
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
 use crate::limits::{ROWS_START, SWEEP};
 use crate::pages::{LINE_WORDS, Words, row_words};

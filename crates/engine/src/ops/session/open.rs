@@ -3,6 +3,8 @@
 //! The word [`META`] of a session: the low byte holds flags, the rest, while it takes rows, when
 //! its latest row came, as the number of that row; after its end, the [`EndReason`].
 
+mod anew;
+
 use super::wheel::Wheel;
 use crate::agg::end_reason::SHIFT;
 use crate::ops::session_words::{END, LAST, META, ROWS, START};
@@ -467,30 +469,5 @@ impl OpenSessions {
     pub(super) fn free_ended(&mut self) {
         self.free.append(&mut self.ended);
         self.dues.clear();
-    }
-
-    /// Takes over a table of nothing but sessions that take rows.
-    pub(super) fn index_anew(&mut self, table: &mut Table) {
-        self.index.clear();
-        self.wheel.clear();
-        self.closing.clear();
-        self.ended.clear();
-        self.dues.clear();
-        debug_assert_eq!((table.len(), self.free.len()), (self.live + self.closed, 0));
-        self.index.reserve(table.len());
-        for row in 0..table.len() as u32 {
-            let hash = hash_of(table, row, self.index.hash_key());
-            let Err(place) = self.index.find(hash, |_| false) else { unreachable!("none is same") };
-            self.index.insert(place, hash, row);
-            let head = head_of(table, row);
-            let last = head[LAST] as i64;
-            if head[META] & CLOSED != 0 {
-                head[META] = head[META] & !IN_WHEEL | IN_CLOSING;
-                self.closing.schedule(row, last.saturating_add(self.session.lingers_ns()));
-            } else {
-                head[META] = head[META] & !IN_CLOSING | IN_WHEEL;
-                self.wheel.schedule(row, last.saturating_add(self.session.gap_ns));
-            }
-        }
     }
 }

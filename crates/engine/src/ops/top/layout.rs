@@ -1,7 +1,7 @@
 //! How the rows that `top` holds are laid out, and ordered.
 
 use crate::expr::{Class, Ctx, Src, Val};
-use crate::rows::Arena;
+use crate::rows::{Arena, word_max};
 use std::cmp::Ordering;
 use weir_plan::{Order, Schema, Type};
 
@@ -40,6 +40,8 @@ pub(super) struct Cell {
     pub(super) text: bool,
     /// Words of a value.
     pub(super) words: usize,
+    /// The largest first word of one.
+    pub(super) most: u64,
 }
 
 impl TopRowLayout {
@@ -55,7 +57,7 @@ impl TopRowLayout {
         let columns = columns.into_iter().map(|(src, at)| {
             let ty = &schema.columns[at].ty;
             let text = Class::of(ty) == Class::Text;
-            Cell { src, at, text, words: ty.repr().words().max(1) }
+            Cell { src, at, text, words: ty.repr().words().max(1), most: word_max(ty) }
         });
         let columns: Vec<Cell> = columns.collect();
         let key_words = 1 + by.iter().map(|(_, b)| 1 + b.words()).sum::<usize>() + 1;
@@ -130,6 +132,16 @@ impl TopRowLayout {
             }
             at += 1 + cell.words;
         }
+    }
+
+    /// Whether the cells of a whole row are values of their types.
+    pub(super) fn are_values(&self, row: &[u64]) -> bool {
+        let mut at = self.key_words + 2;
+        self.columns.iter().all(|cell| {
+            let fits = row[at + 1] <= cell.most;
+            at += 1 + cell.words;
+            fits
+        })
     }
 
     /// Whether rows have a [`TopRowLayout::prefix`].

@@ -1,7 +1,8 @@
 //! The keys of a `top … per`.
 
+use crate::checkpoint::{Checkpoint, Passed};
 use crate::expr::{Ctx, Src, Val};
-use crate::key::{Chosen, KeyPart, Layout, Pool, choose, pack};
+use crate::key::{Chosen, KeyPart, Layout, Pool, choose, pack, pass_keys};
 use crate::limits::PARTS_MAX;
 use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::cmp::Ordering;
@@ -13,6 +14,7 @@ use weir_plan::Per;
 /// What a key is.
 pub(crate) struct PerKey {
     keys: Vec<Val>,
+    parts: Vec<KeyPart>,
     layout: Layout,
     max_keys: u64,
     hash_key: HashKey,
@@ -37,6 +39,7 @@ impl PerKey {
         let layout = wide.unwrap_or(narrow);
         PerKey {
             packed: Keys::new(layout.words),
+            parts,
             layout,
             keys,
             max_keys: plan.max_keys,
@@ -50,6 +53,12 @@ impl PerKey {
     pub(super) fn keys(&self) -> TopKeys {
         let table = Table::new(self.layout.words, 0, self.max_keys, self.hash_key);
         TopKeys { table, pool: Pool::default() }
+    }
+
+    /// Saves the keys of a window, or restores them.
+    pub(super) fn pass_keys(&self, keys: &mut TopKeys, at: &mut Checkpoint<'_>) -> Passed {
+        let TopKeys { table, pool } = keys;
+        pass_keys(at, (table, &[]), (&self.layout, &self.parts), pool)
     }
 
     /// Makes sure that the keys of rows are there.
