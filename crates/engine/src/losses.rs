@@ -409,7 +409,8 @@ impl Count {
 
     /// One by the same panes, without frames.
     fn like(&self) -> Count {
-        Count::new(self.pane, self.lateness, Arc::clone(&self.kept))
+        let new = Count::new(self.pane, self.lateness, Arc::clone(&self.kept));
+        Count { zone: self.zone, ..new }
     }
 
     fn take(&mut self, ts: &[i64], clock: &[i64]) {

@@ -2,6 +2,7 @@
 
 use super::{GROUPS_MAX, Rows, SPANS_NS, agg, alert, choose, feeds, keys, scan, sides, summarize};
 use crate::choices::Choices;
+use crate::window::zone;
 use weir_plan::{Input, Pipeline, Program, Schema, Stage, Summarize, Window};
 
 /// A program of short windows over packets, with stages after them that hold rows or keys: most of
@@ -15,10 +16,12 @@ pub(crate) fn above(c: &mut Choices) -> Program {
         let keys: Vec<_> = keys(c, &rows).into_iter().map(|k| (rows.fresh(), k)).collect();
         let scope = rows.scope();
         let aggs: Vec<_> = (0..1 + c.below(3)).map(|_| agg(c, &scope, rows.fresh())).collect();
+        let zone = zone(c);
         let stage = Stage::Summarize(Summarize {
             keys,
             aggs,
             window: Window::Tumbling(every),
+            zone,
             lateness_ns: 0,
             fill: None,
             until: None,
