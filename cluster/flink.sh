@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Apache Flink on loopback: a job manager and task managers, and the jar of Weir's job. The jars of
-# Flink come from PyPI, those of its Kafka connector and of DataSketches from Maven Central, all
-# into target/cluster.
+# Flink come from PyPI, that of its Kafka connector from Maven Central, all into target/cluster. The
+# engine in the jar is for this machine, and for aarch64 and x86_64 where cargo has built it for
+# these targets; WEIR_NATIVE names a library that is built already.
 #
 #   cluster/flink.sh up           builds the jar, starts what does not run, and prints the address
 #   cluster/flink.sh jar          builds the jar alone, and prints where it is
@@ -57,8 +58,9 @@ jar_() {
 
 build() {
     fetch
-    local newest
-    newest=$(find flink/src/main flink/pom.xml -newer "$built/weir-flink.jar" -print -quit 2>/dev/null || echo new)
+    local library newest
+    library=$(native)
+    newest=$(find flink/src/main flink/pom.xml "$library" -newer "$built/weir-flink.jar" -print -quit 2>/dev/null || echo new)
     if [ -n "$newest" ] || [ ! -e "$built/weir-flink.jar" ]; then
         command -v javac >/dev/null || { say "javac is missing (apt-get install default-jdk)"; exit 3; }
         rm -rf "$built/classes"
@@ -71,10 +73,34 @@ build() {
         find flink/src/main/java -name '*.java' >"$built/sources"
         javac -nowarn --release 17 -d "$built/classes" -cp "$jars/job/*:$jars/lib/*" \
             "@$built/sources" >&2 || { say "the job could not be compiled"; exit 1; }
+        pack "$library"
         jar --create --file "$built/new.jar" --main-class weir.job.Job -C "$built/classes" .
         mv "$built/new.jar" "$built/weir-flink.jar"
     fi
     echo "$built/weir-flink.jar"
+}
+
+# The engine for this machine: where it is.
+native() {
+    if [ -n "${WEIR_NATIVE:-}" ]; then
+        echo "$WEIR_NATIVE"
+        return
+    fi
+    command -v cargo >/dev/null || { say "cargo is missing, which builds the engine of the job"; exit 3; }
+    cargo build --quiet --release -p weir-native >&2 || { say "the engine could not be built"; exit 1; }
+    echo "$PWD/target/release/libweir_native.so"
+}
+
+# Puts libraries where the job looks for them.
+pack() {
+    local machine other place=$built/classes/native
+    for machine in x86_64 aarch64; do
+        other=target/$machine-unknown-linux-gnu/release/libweir_native.so
+        [ "$machine" = "$(uname -m)" ] && other=$1
+        [ -e "$other" ] || continue
+        mkdir -p "$place/linux-$machine"
+        cp "$other" "$place/linux-$machine/"
+    done
 }
 
 configure() {

@@ -17,7 +17,7 @@ mod codec;
 pub mod conform;
 #[cfg(any(test, feature = "conform"))]
 mod fuzz;
-mod layout;
+mod holding;
 mod message;
 mod print;
 mod producer;
@@ -33,7 +33,6 @@ mod writer;
 pub use crate::checkpoint::UnreadableState;
 #[cfg(any(test, feature = "conform"))]
 pub use fuzz::fuzz_message;
-pub use layout::{GroupLayout, MessageLayout, StateLayout};
 pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage};
 pub use producer::Producer;
 pub use receiver::{Receipt, Receiver};

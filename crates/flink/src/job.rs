@@ -1,162 +1,130 @@
-//! A job: the nodes that it merges, the views that it makes of their rows, and what it puts out.
+//! What a job is told: the plan, and the tables of its rows.
 
-use crate::node;
-use crate::rows::Source;
-use crate::unsupported::Unsupported;
-use crate::views::{Step, Views};
-use serde_json::{Value as Json, json};
-use std::fmt::Write as _;
-use weir_engine::exchange::{GroupLayout, MessageLayout, Receiver};
+use crate::fault::TierFault;
+use serde::{Deserialize, Serialize};
+use weir_engine::exchange::{self, Refused};
 use weir_engine::functions::Functions;
-use weir_engine::run::Options;
-use weir_plan::Schema;
-use weir_plan::physical::{Half, LevelKind, NodeId, Physical, PipelineId};
+use weir_plan::physical::Physical;
+use weir_plan::{Stage, TimeZone, Window};
+use weir_sink::TimeFormat;
+use weir_sink::copy::column_type;
 
 /// The version of a job as JSON.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
-/// What a job on Flink does for a query.
+/// What a job on Flink is told of queries.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlinkJob {
-    fingerprint: u128,
-    closing_ns: i64,
-    nodes: Vec<(GroupLayout, Schema)>,
-    steps: Vec<Step>,
+    pub(crate) plan: Physical,
+    /// The zone in whose local time JSON has times; `None` is UTC.
+    pub(crate) zone: Option<TimeZone>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenJob {
+    version: u64,
+    /// As of [`Physical::to_json`].
+    plan: String,
+    #[serde(default)]
+    zone: Option<JobZone>,
+    #[serde(default)]
     outputs: Vec<JobOutput>,
 }
 
-/// Rows that a job puts out.
-#[derive(Clone, PartialEq, Debug)]
+/// A time zone, as [`TimeZone::new`] takes it.
+#[derive(Serialize, Deserialize)]
+struct JobZone {
+    name: String,
+    offset_ns: i64,
+    changes: Vec<(i64, i64)>,
+}
+
+/// The rows of an output, for who makes a table of them.
+#[derive(Serialize, Deserialize)]
 struct JobOutput {
+    /// Where there are several.
     name: Option<String>,
-    source: Source,
-    columns: Schema,
+    columns: Vec<JobColumn>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct JobColumn {
+    name: String,
+    /// The type of PostgreSQL.
+    r#type: String,
 }
 
 impl FlinkJob {
-    /// The job for a plan.
+    /// The job for a plan: whatever `weir merge` runs. Times are in UTC, or in the local time of a
+    /// zone.
     ///
     /// # Errors
-    /// Names what does not run on several probes, or not on Flink.
-    pub fn new(plan: &Physical, functions: &Functions) -> Result<FlinkJob, Unsupported> {
-        let MessageLayout { fingerprint, groups } =
-            Receiver::new(plan, functions, &Options::default(), &[])
-                .and_then(|receiver| receiver.layout(plan))
-                .map_err(Unsupported::Spread)?;
-        let mut nodes: Vec<(GroupLayout, Schema)> = Vec::new();
-        for layout in groups {
-            if let Some(what) = node::fault(&layout) {
-                return Err(Unsupported::In { pipeline: name(plan, layout.pipeline), what });
-            }
-            let id = NodeId { pipeline: layout.pipeline, stage: layout.stage, half: Half::Final };
-            let rows = plan.nodes(layout.pipeline).find(|node| node.id == id);
-            let rows = rows.map(|node| node.schema.clone()).unwrap_or_default();
-            nodes.push((layout, rows));
-        }
-        let mut views = Views::default();
-        for (number, (layout, rows)) in nodes.iter().enumerate() {
-            views.add_node(number, layout, rows);
-        }
-        let machine = plan.level(LevelKind::Machine);
-        for fragment in machine.iter().flat_map(|level| &level.fragments) {
-            views.add_pipeline(fragment).map_err(|what| Unsupported::In {
-                pipeline: name(plan, fragment.pipeline),
-                what,
-            })?;
-        }
-        let output = |pipeline: &PipelineId| JobOutput {
-            name: plan.pipelines[pipeline.0].name.clone(),
-            source: views.source(*pipeline),
-            columns: plan.rows_of(*pipeline),
-        };
-        let outputs = plan.outputs.iter().map(output).collect();
-        let closing_ns = views.closing_ns();
-        Ok(FlinkJob { fingerprint, closing_ns, nodes, outputs, steps: views.into_steps() })
+    /// Names what does not run on several probes.
+    pub fn new(plan: &Physical, zone: Option<TimeZone>) -> Result<FlinkJob, Refused> {
+        exchange::needs(plan)?;
+        Ok(FlinkJob { plan: plan.clone(), zone })
+    }
+
+    /// How JSON has times.
+    pub(crate) fn times(&self) -> TimeFormat {
+        self.zone.map_or(TimeFormat::Rfc3339, TimeFormat::Local)
+    }
+
+    /// Whether a `summarize` has its rows at the end of the input alone.
+    pub fn is_endless(&self) -> bool {
+        let program = self.plan.program();
+        let stages = program.pipelines.iter().flat_map(|pipeline| &pipeline.stages);
+        let is_whole =
+            |stage: &Stage| matches!(stage, Stage::Summarize(s) if s.window == Window::All);
+        stages.into_iter().any(is_whole)
     }
 
     /// What the job reads: one JSON object.
-    pub fn to_json(&self) -> String {
-        let nodes: Vec<Json> = self.nodes.iter().map(|(n, rows)| node::json(n, rows)).collect();
-        let several = self.outputs.len() > 1;
-        let outputs = self.outputs.iter().enumerate().map(|(i, output)| {
-            let name = output.name.clone().unwrap_or_else(|| (i + 1).to_string());
-            let select = || Some(output.source.select(&output.columns));
-            let (node, sql, alert) = match &output.source {
-                Source::Node(number) => (Some(*number), None, None),
-                Source::View(_) => (None, select(), None),
-                Source::Alert(alert) => (None, select(), Some(&alert.plan)),
-            };
-            json!({
-                "name": several.then_some(name),
-                "node": node,
-                "sql": sql,
-                "alert": alert,
-                "columns": node::columns(&output.columns),
-            })
+    ///
+    /// # Errors
+    /// Where the plan has something that can't be written, such as a registered function.
+    pub fn to_json(&self, functions: &Functions) -> Result<String, TierFault> {
+        let plan = self.plan.to_json(functions.signatures()).map_err(TierFault::new)?;
+        let outputs = &self.plan.outputs;
+        let name = |i: usize, of: &Option<String>| {
+            let name = || of.clone().unwrap_or_else(|| (i + 1).to_string());
+            (outputs.len() > 1).then(name)
+        };
+        let output = |(i, id): (usize, &weir_plan::physical::PipelineId)| JobOutput {
+            name: name(i, &self.plan.pipelines[id.0].name),
+            columns: (self.plan.rows_of(*id).columns.into_iter())
+                .map(|c| JobColumn { r#type: column_type(&c.ty).to_owned(), name: c.name })
+                .collect(),
+        };
+        let outputs = outputs.iter().enumerate().map(output).collect();
+        let zone = self.zone.map(|zone| JobZone {
+            name: zone.name().to_owned(),
+            offset_ns: zone.first(),
+            changes: zone.changes().to_vec(),
         });
-        let steps = self.steps.iter().map(|step| match step {
-            Step::View(statement) => json!({ "sql": statement }),
-            Step::Scan(scan) => json!({ "name": scan.name, "sql": scan.sql, "scan": scan.plan }),
-            Step::Join(join) => {
-                let [left, right] = &join.sides;
-                json!({ "name": join.name, "sql": left, "right": right, "join": join.plan })
-            }
-        });
-        let job = json!({
-            "version": VERSION,
-            "fingerprint": format!("{:032x}", self.fingerprint),
-            "closing_ns": self.closing_ns.to_string(),
-            "nodes": nodes,
-            "steps": steps.collect::<Vec<_>>(),
-            "outputs": outputs.collect::<Vec<_>>(),
-        });
-        format!("{job:#}\n")
+        let job = WrittenJob { version: VERSION, plan, zone, outputs };
+        serde_json::to_string(&job).map_err(TierFault::new)
     }
 
-    /// The SQL that the job runs on merged rows, with what its tables hold.
-    pub fn sql(&self) -> String {
-        let mut out = String::new();
-        for (number, (layout, rows)) in self.nodes.iter().enumerate() {
-            let columns: Vec<String> =
-                rows.columns.iter().map(|c| format!("{} {}", c.name, c.ty)).collect();
-            let _ = writeln!(
-                out,
-                "-- node{}: merged groups of stage {} of pipeline {}, finished: {}",
-                number + 1,
-                layout.stage + 1,
-                layout.pipeline.0 + 1,
-                columns.join(", ")
-            );
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// Where it is none, or one of another version of Weir.
+    pub fn from_json(text: &str, functions: &Functions) -> Result<FlinkJob, TierFault> {
+        let job: WrittenJob = serde_json::from_str(text).map_err(TierFault::new)?;
+        if job.version != VERSION {
+            let found = job.version;
+            let why = format!("the job has version {found}, and this library reads {VERSION}");
+            return Err(TierFault::new(why));
         }
-        for step in &self.steps {
-            let _ = match step {
-                Step::View(statement) => write!(out, "\n{statement};\n"),
-                Step::Scan(scan) => write!(
-                    out,
-                    "\n-- {}: these rows, folded key by key in the order of time:\n{};\n",
-                    scan.name, scan.sql
-                ),
-                Step::Join(join) => write!(
-                    out,
-                    "\n-- {}: these rows\n{};\n-- and those that they meet by `$key`:\n{};\n",
-                    join.name, join.sides[0], join.sides[1]
-                ),
-            };
-        }
-        for output in &self.outputs {
-            if let Source::Alert(alert) = &output.source {
-                let _ = write!(out, "\n-- alerts `{}` of these rows:", alert.rule);
+        let plan = Physical::from_json(&job.plan, functions.signatures());
+        let zone = match job.zone {
+            None => None,
+            Some(JobZone { name, offset_ns, changes }) => {
+                let zone = TimeZone::new(&name, offset_ns, &changes);
+                Some(zone.ok_or_else(|| TierFault::new("the job has no usable time zone"))?)
             }
-            let _ = write!(out, "\n{};\n", output.source.select(&output.columns));
-        }
-        out
-    }
-}
-
-/// A pipeline, by its name or its number.
-fn name(plan: &Physical, pipeline: PipelineId) -> String {
-    match &plan.pipelines[pipeline.0].name {
-        Some(name) => format!("pipeline `{name}`"),
-        None => pipeline.to_string(),
+        };
+        FlinkJob::new(&plan.map_err(TierFault::new)?, zone).map_err(TierFault::new)
     }
 }

@@ -1,26 +1,24 @@
-//! The upper levels of a physical plan as a job on Apache Flink.
+//! What a job on Apache Flink computes: the merge of the partial results of probes, and all stages
+//! above it, by the engine that `weir merge` runs.
 //!
-//! Probes run the worker level and send the groups of their windows ([`weir_engine::exchange`]). A
-//! [`FlinkJob`] says what a job has to know to merge these groups and to make rows of them, and
-//! gives the stages that come after as SQL, one view for each. What SQL can't do as Weir does it is
-//! [refused](Unsupported) by name. Scans, joins, and alerts at the end are operators of their own.
-//!
-//! The job itself is the Java program in `flink/`; docs/flink.md has its use.
+//! A [`FlinkJob`] is what the job is told. A [`Tier`] takes the records of a topic one after the
+//! other, gives rows out as lines, and saves all that it holds for a checkpoint. The job itself is
+//! the Java program in `flink/`, which calls a tier by the crate `native`; docs/flink.md has its
+//! use.
 
 #![forbid(unsafe_code)]
 
-mod aggregates;
-mod alert;
-mod expr;
+mod fault;
 mod job;
-mod node;
-mod rows;
-mod scan;
-mod sides;
-mod sql;
-mod term;
-mod unsupported;
-mod views;
+pub mod limits;
+mod lines;
+mod probe;
+mod record;
+mod saved;
+mod tier;
 
+pub use fault::TierFault;
 pub use job::{FlinkJob, VERSION};
-pub use unsupported::Unsupported;
+pub use lines::{EVENTS, Give, RowForm};
+pub use record::TopicRecord;
+pub use tier::{Tier, TierCounts, TierTerms};

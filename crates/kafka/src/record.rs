@@ -120,17 +120,22 @@ pub struct Assembler {
     /// The number of the probe in messages.
     probe: u128,
     /// A message of which not all parts have come.
-    pending: Option<Pending>,
+    pending: Option<UnfinishedMessage>,
     /// Messages whose last parts never came.
     torn: u64,
 }
 
-struct Pending {
-    epoch: u64,
-    /// Parts that have come, and that there are.
-    have: u64,
-    n: u64,
-    bytes: Vec<u8>,
+/// A message of which not all parts have come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnfinishedMessage {
+    /// The epoch of its life.
+    pub epoch: u64,
+    /// Parts that have come.
+    pub have: u64,
+    /// Parts that there are.
+    pub n: u64,
+    /// The bytes of those that have come.
+    pub bytes: Vec<u8>,
 }
 
 impl Assembler {
@@ -143,6 +148,16 @@ impl Assembler {
     /// Messages whose last parts never came.
     pub fn torn(&self) -> u64 {
         self.torn
+    }
+
+    /// The message of which parts have come, and others have not.
+    pub fn unfinished(&self) -> Option<&UnfinishedMessage> {
+        self.pending.as_ref()
+    }
+
+    /// Goes on with a message that another [had not finished](Assembler::unfinished).
+    pub fn resume(&mut self, message: UnfinishedMessage) {
+        self.pending = Some(message);
     }
 
     /// Takes the next record of the probe.
@@ -158,7 +173,7 @@ impl Assembler {
         let (i, n) = part_of(part)?;
         if i == 1 {
             self.forget();
-            self.pending = Some(Pending { epoch, have: 0, n, bytes: Vec::new() });
+            self.pending = Some(UnfinishedMessage { epoch, have: 0, n, bytes: Vec::new() });
         }
         let pending = self.pending.as_mut().ok_or(RecordFault::Torn)?;
         if (pending.epoch, pending.n) != (epoch, n) || i > pending.have + 1 {

@@ -50,7 +50,7 @@ pub(crate) struct Shape {
 impl<W: Write> JsonLines<W> {
     /// A sink that writes to `out`.
     pub fn new(out: W, time: TimeFormat) -> JsonLines<W> {
-        Lines::of_format(out, Objects { time, outputs: Vec::new(), named: false })
+        Lines::of_format(out, Objects::new(time))
     }
 
     /// Lets rows say which output they are of even where there is one only, since others may come.
@@ -58,6 +58,13 @@ impl<W: Write> JsonLines<W> {
     pub fn named(mut self, named: bool) -> JsonLines<W> {
         self.format.named = named;
         self
+    }
+}
+
+impl Objects {
+    /// Lines with times like this.
+    pub fn new(time: TimeFormat) -> Objects {
+        Objects { time, outputs: Vec::new(), named: false }
     }
 }
 

@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod copy;
 pub mod csv;
 pub mod delimited;
 pub mod eve;

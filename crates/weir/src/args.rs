@@ -24,9 +24,7 @@ mod watch;
 pub(crate) mod wires;
 mod write;
 
-pub(crate) use cluster::{
-    ClusterArgs, ClusterCommand, ClusterQueryArgs, JobArgs, SavepointArgs, SubmitArgs,
-};
+pub(crate) use cluster::{ClusterArgs, ClusterCommand, JobArgs, SavepointArgs, SubmitArgs};
 pub(crate) use confine::ConfineArgs;
 pub(crate) use deliver::DeliverArgs;
 pub(crate) use doctor::DoctorArgs;

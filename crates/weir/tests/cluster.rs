@@ -236,6 +236,7 @@ fn the_commands_of_the_readme_run_a_cluster() {
             .current_dir(common::root())
             .env("KAFKA_HOME", folder.path().join("kafka"))
             .env("FLINK_HOME", folder.path().join("flink"))
+            .env("WEIR_NATIVE", common::native())
             .output();
         output.expect("bash runs")
     };

@@ -1,5 +1,5 @@
-//! The upper levels of queries in Java: the merge of the job alone, and the job on Flink, each
-//! against `weir merge` and one run. Java, Flink and Kafka come from the package registries
+//! The upper levels of queries as a job: the engine in a Java machine alone, and the job on Flink,
+//! each against `weir merge` and one run. Java, Flink and Kafka come from the package registries
 //! (`cluster/flink.sh`); where they can't be had, the tests say that they were skipped.
 
 #![cfg(target_os = "linux")]
@@ -22,6 +22,7 @@ mod tables;
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use common::{root, skip, workplace};
+use same_rows::are_the_same;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -54,6 +55,7 @@ fn sorted(text: &str) -> Vec<String> {
 /// needs is missing (status 3).
 fn script(test: &str, name: &str, args: &[&str], settings: &[(&str, String)]) -> Option<String> {
     let mut command = Command::new(root().join("cluster").join(name));
+    command.env("WEIR_NATIVE", common::native());
     command.args(args).envs(settings.iter().map(|(key, value)| (key, value)));
     let output = command.output().expect("the script runs");
     match output.status.code() {
@@ -64,6 +66,11 @@ fn script(test: &str, name: &str, args: &[&str], settings: &[(&str, String)]) ->
         }
         _ => panic!("{name} {args:?}: {}", text(&output.stderr)),
     }
+}
+
+/// Flink's jars, which also have what Kafka's client logs with.
+fn flink_jars() -> String {
+    root().join("target/cluster/flink-2.3.0/lib/*").display().to_string()
 }
 
 /// The jars of the job.
@@ -90,7 +97,8 @@ impl Jars {
         let sources = common::files("flink/src/test", &[".java"]);
         fs::create_dir_all(&tests).expect("a folder");
         let mut javac = Command::new("javac");
-        javac.arg("-nowarn").arg("-d").arg(&tests).arg("-cp").arg(&job).args(sources);
+        let path = format!("{}:{}", job.display(), flink_jars());
+        javac.arg("-nowarn").arg("-d").arg(&tests).arg("-cp").arg(path).args(sources);
         let output = javac.output().expect("javac runs: the jar was built with it");
         assert!(output.status.success(), "{}", text(&output.stderr));
         Some(Jars { job, tests })
@@ -98,10 +106,8 @@ impl Jars {
 
     /// A program of the jars.
     fn java(&self, class: &str, args: &[&str]) -> Output {
-        // Flink's jars have what Kafka's client logs with.
-        let flink = root().join("target/cluster/flink-2.3.0/lib/*");
         let [tests, job] = [&self.tests, &self.job].map(|path| path.display());
-        let path = format!("{tests}:{job}:{}", flink.display());
+        let path = format!("{tests}:{job}:{}", flink_jars());
         let mut java = Command::new("java");
         java.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", &path, class]);
         java.args(args).output().expect("java runs")
@@ -119,24 +125,17 @@ fn place(folder: &Path, name: &str) -> String {
 /// Lets two probes see the packets of a capture: those that a filter keeps, and the others. Returns
 /// their streams.
 fn publish(folder: &Path, query: &str, capture: &str, filter: &str) -> [String; 2] {
+    publish_all(folder, &["-e", query], capture, filter)
+}
+
+/// The same for several queries.
+fn publish_all(folder: &Path, queries: &[&str], capture: &str, filter: &str) -> [String; 2] {
     let [a, b] = ["a", "b"].map(|probe| place(folder, &format!("{probe}.wps")));
     let both = [("a", &a, filter.to_owned()), ("b", &b, format!("not ({filter})"))];
     for (probe, stream, filter) in both {
         let _ = fs::remove_file(stream);
-        printed(&[
-            "run",
-            "-q",
-            "-e",
-            query,
-            "-r",
-            capture,
-            "--publish",
-            stream,
-            "--probe",
-            probe,
-            "--",
-            &filter,
-        ]);
+        let to = ["-r", capture, "--publish", stream, "--probe", probe, "--", &filter];
+        printed(&[&["run", "-q"], queries, &to].concat());
     }
     [a, b]
 }
@@ -211,113 +210,140 @@ const MERGED: [(&str, &str); 9] = [
 
 const CAPTURES: [&str; 3] = ["mixed.pcap", "dns.pcap", "syn_flood.pcap"];
 
+/// More that `weir merge` runs, whatever probe sees which packet or all packets at one.
+const MORE: [(&str, &str); 8] = [
+    ("packets | summarize n = count(), b = sum(len) by ip.src, ip.dst session 500ms", FIRST),
+    ("packets | summarize n = count() by ip.src every 1s fill", ANY),
+    (
+        "let a = packets | summarize n = count() by ip.src every 1s\n\
+         packets | summarize m = sum(len) by ip.src every 1s | join a by ip.src, ts max 5",
+        ANY,
+    ),
+    (
+        "let a = packets | summarize n = count() by ip.src every 1s\n\
+         let b = packets | summarize n = sum(len) by ip.dst every 2s\n\
+         a | union b | scan m = 0 by ip.src => m + n",
+        ANY,
+    ),
+    ("packets | summarize n = count() by ip.src every 1s | limit 3", ANY),
+    (
+        "packets | extend x = float(len) / 3.0 | summarize s = sum(x), v = variance(x) \
+           by ip.src over 3s every 1s",
+        FIRST,
+    ),
+    (
+        "packets | summarize n = count(), m = median(len) by ip.src every 1s \
+         | extend s = string(n) | summarize q = median(n), last = max(s) by ip.src every 10s",
+        ANY,
+    ),
+    ("packets | summarize n = count() by ip.src every 1s | summarize n = sum(n)", ANY),
+];
+
+/// The job over a query, in a file.
+fn job_file(folder: &Path, query: &[&str]) -> String {
+    let job = place(folder, "job.json");
+    let plan = printed(&[&["explain", "-o", "json"][..], query].concat());
+    let text = serde_json::json!({ "version": weir_flink::VERSION, "plan": plan });
+    fs::write(&job, text.to_string()).expect("a file");
+    job
+}
+
+/// Fails where the rows of streams in a Java machine are not those of `weir merge`.
+fn merges_alike(jars: &Jars, folder: &Path, query: &[&str], streams: &[&str]) -> String {
+    let job = job_file(folder, query);
+    let from: Vec<&str> = streams.iter().flat_map(|stream| ["--from", stream]).collect();
+    // Where something of a stream is missing, it says so by its status.
+    let merged = weir(&[&["merge", "-q", "-o", "json"][..], query, &from].concat());
+    let expected = text(&merged.stdout).to_owned();
+    for restore in [&[][..], &["--restore", "3"]] {
+        let found = jars.java("weir.MergeFiles", &[restore, &[&job], streams].concat());
+        assert!(found.status.success(), "{query:?}: {}", text(&found.stderr));
+        are_the_same(text(&found.stdout), &expected);
+    }
+    expected
+}
+
 #[test]
-fn the_merge_in_java_gives_the_rows_of_weir_merge() {
-    const TEST: &str = "the_merge_in_java_gives_the_rows_of_weir_merge";
+fn the_engine_in_java_gives_the_rows_of_weir_merge() {
+    const TEST: &str = "the_engine_in_java_gives_the_rows_of_weir_merge";
     let Some(jars) = Jars::get(TEST) else { return };
     let folder = workplace();
-    for (query, filter) in MERGED {
-        let plan = place(folder.path(), "plan.json");
-        fs::write(&plan, printed(&["cluster", "plan", "-e", query])).expect("a file");
+    for (query, filter) in MERGED.into_iter().chain(MORE) {
         for capture in CAPTURES {
             let [a, b] = publish(folder.path(), query, &fixture(capture), filter);
-            let expected =
-                printed(&["merge", "-q", "-e", query, "--from", &a, "--from", &b, "-o", "json"]);
-            let found = jars.java("weir.merge.MergeCommand", &[&plan, &a, &b]);
-            assert!(found.status.success(), "{query}: {}", text(&found.stderr));
-            assert_eq!(
-                sorted(text(&found.stdout)),
-                sorted(&without_exact(&expected)),
-                "{capture}: {query}"
-            );
+            merges_alike(jars, folder.path(), &["-e", query], &[&a, &b]);
         }
     }
 }
 
-/// Rows without the columns that say whether a `distinct` with a limit is exact: a stage after the
-/// merge makes them.
-fn without_exact(rows: &str) -> String {
-    let mut rows = rows.to_owned();
-    for name in ["few", "q", "d"] {
-        for exact in ["true", "false"] {
-            rows = rows.replace(&format!(",\"{name}_exact\":{exact}"), "");
+/// Each query of the library that several probes can run.
+#[test]
+fn the_library_runs_in_java_as_in_weir_merge() {
+    const TEST: &str = "the_library_runs_in_java_as_in_weir_merge";
+    let Some(jars) = Jars::get(TEST) else { return };
+    let folder = workplace();
+    let (mut merged, mut with_rows) = (0, 0);
+    for path in common::queries().into_iter().chain(common::detectors()) {
+        let query = path.to_str().expect("a plain path");
+        let explained = weir(&["explain", "--cluster", query]);
+        let explained = text(&explained.stdout);
+        if !explained.contains("fingerprint") {
+            continue;
         }
+        let filter = if explained.contains("any packet is at any") { ANY } else { FIRST };
+        let own = common::own_captures(&common::text(&path));
+        let capture = own.first().map_or_else(|| fixture("mixed.pcap"), |own| at_root(own));
+        let [a, b] = publish_all(folder.path(), &[query], &capture, filter);
+        let rows = merges_alike(jars, folder.path(), &[query], &[&a, &b]);
+        merged += 1;
+        with_rows += usize::from(!rows.is_empty());
     }
-    rows
+    assert!(merged >= 40 && with_rows >= 35, "{merged} queries, {with_rows} with rows");
+}
+
+fn at_root(name: &str) -> String {
+    root().join(name).to_str().expect("a plain path").to_owned()
 }
 
 #[test]
-fn the_merge_in_java_knows_what_was_lost() {
-    let Some(jars) = Jars::get("the_merge_in_java_knows_what_was_lost") else { return };
+fn the_engine_in_java_knows_what_was_lost() {
+    let Some(jars) = Jars::get("the_engine_in_java_knows_what_was_lost") else { return };
     losses::what_was_lost_is_that_of_weir_merge(jars);
     losses::what_nobody_saw_is_that_of_weir_merge(jars);
 }
 
 #[test]
-fn messages_are_read_in_java() {
-    const TEST: &str = "messages_are_read_in_java";
+fn what_goes_wrong_in_the_engine_is_an_exception_in_java() {
+    const TEST: &str = "what_goes_wrong_in_the_engine_is_an_exception_in_java";
     let Some(jars) = Jars::get(TEST) else { return };
     let folder = workplace();
-    let query = "packets | where tcp.dport == 22 \
-        | summarize packets = count(), ports = distinct(tcp.sport) by ip.src every 1h";
-    let plan = place(folder.path(), "plan.json");
-    fs::write(&plan, printed(&["cluster", "plan", "-e", query])).expect("a file");
-    let docs = root().join("docs/partials.md");
-    let output = jars.java("weir.WireTest", &[docs.to_str().expect("a plain path"), &plan]);
+    let job = job_file(folder.path(), &["-e", SUMS]);
+    let output = jars.java("weir.NativeTest", &[&job]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("checks passed"));
 }
 
+/// A job runs what `weir merge` runs, and says the same of other queries.
 #[test]
-fn streams_that_do_not_belong_together_are_refused_in_java() {
-    const TEST: &str = "streams_that_do_not_belong_together_are_refused_in_java";
-    let Some(jars) = Jars::get(TEST) else { return };
-    let folder = workplace();
-    let plan = place(folder.path(), "plan.json");
-    fs::write(&plan, printed(&["cluster", "plan", "-e", ALL])).expect("a file");
-    let [a, b] = publish(folder.path(), ALL, &fixture("web.pcap"), ANY);
-    let refused = |args: &[&str], status: i32, why: &str| {
-        let output = jars.java("weir.merge.MergeCommand", args);
-        let errors = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(status), "{args:?}: {errors}");
-        assert!(errors.contains(why), "{args:?}: {errors}");
-    };
-    let other = place(folder.path(), "other.json");
-    fs::write(&other, printed(&["cluster", "plan", "-e", SUMS])).expect("a file");
-    refused(&[&other, &a, &b], 2, "its probe runs another query");
-    refused(&[&plan, "/dev/null"], 2, "the stream breaks off in its head");
-    refused(&[&a, &b], 2, "error: ");
-    refused(&[&plan, &fixture("web.pcap")], 2, "no probe stream");
-    let whole = fs::read(&a).expect("the stream");
-    fs::write(&a, &whole[..whole.len() - 3]).expect("a file");
-    refused(&[&plan, &a, &b], 1, "breaks off");
-}
-
-/// What does not run on Flink is refused by name.
-#[test]
-fn what_does_not_run_on_flink_is_refused_by_name() {
+fn what_does_not_merge_is_no_job() {
     let refused = |query: &str, what: &str| {
-        let output = weir(&["cluster", "sql", "-e", query]);
-        let errors = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{query}: {errors}");
-        assert!(errors.contains(what), "{query}: {errors}");
+        let job = ["--kafka", "localhost:1", "--topic", "t", "--probes", "a", "--to", "rows"];
+        let submitted = weir(&[&["cluster", "submit", "-e", query][..], &job].concat());
+        let merged = weir(&["merge", "-e", query, "--from", "/dev/null"]);
+        for output in [submitted, merged] {
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{query}: {errors}");
+            assert!(errors.contains(what), "{query}: {errors}");
+        }
     };
-    let over = "packets | summarize n = count() by ip.src every 1s";
     refused("packets | where tcp", "hands over rows one by one");
-    refused("packets | summarize n = count() by ip.src session 1s", "sessions");
-    refused(&format!("{over} fill"), "`fill`");
-    refused(&format!("{over} | scan m = \"\" by ip.src => string(n)"), "the function `string`");
-    refused(&format!("{over} | limit 3"), "`limit`");
-    refused(&format!("{over} | summarize n = sum(n)"), "do not follow each other");
-    refused(&format!("{over} | summarize n = median(n) every 10s"), "`quantile`");
-    refused(&format!("{over} | extend s = string(n)"), "the function `string`");
-    let two = "let a = packets | summarize m = count() by ip.src every 1s";
-    refused(&format!("{two}\n{over} | join a by ip.src, ts max 5"), "`join` with `max`");
-    let two = "let a = packets | summarize n = count() by ip.src every 2s";
-    refused(&format!("{two}\n{over} | union a"), "`union` of windows of different lengths");
-    let two = "let a = packets | summarize n = count() by ip.src every 1s";
-    let scan = "scan m = 0 by ip.src => m + n";
-    refused(&format!("{two}\n{over} | union a | {scan}"), "`scan` over rows of several");
+    let metric = "packets | summarize n = count() by ip.proto \
+        | metric counter \"x\" of n by ip.proto max 20";
+    refused(metric, "exports no metrics");
+    let endless = "packets | summarize n = count() by ip.src";
+    let job = ["--kafka", "localhost:1", "--topic", "t", "--probes", "a", "--to", "rows"];
+    let output = weir(&[&["cluster", "submit", "-e", endless][..], &job].concat());
+    assert!(text(&output.stderr).contains("add `every`, or --bounded"));
 }
 
 /// Arguments of a job are shown by Flink to everybody.
@@ -335,8 +361,8 @@ fn a_password_does_not_get_into_a_job() {
     }
 }
 
-/// Queries whose upper levels are SQL, each with a capture.
-const SQL: [(&str, &str); 3] = [
+/// Queries with stages above the merge, each with a capture.
+const ABOVE: [(&str, &str); 3] = [
     (
         "packets | where tcp.syn and not tcp.ack \
          | summarize connections = distinct(flow) by server = ip.dst every 1s \
@@ -467,7 +493,7 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     let Some(cluster) = Cluster::new(TEST) else { return };
     let folder = workplace();
     let mut jobs = Vec::new();
-    for (number, (query, capture)) in SQL.into_iter().enumerate() {
+    for (number, (query, capture)) in ABOVE.into_iter().enumerate() {
         let [a, b] = publish(folder.path(), query, &fixture(capture), ANY);
         let (topic, to) = (format!("partials{number}"), format!("rows{number}"));
         cluster.topic(&topic);
@@ -493,7 +519,7 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     random::random_programs_give_the_rows_of_one_run(&cluster);
     alerts::random_rows_give_the_alerts_of_one_run(&cluster);
     losses::rows_say_what_was_lost(&cluster);
-    alerts::detectors_give_the_alerts_of_one_run(&cluster);
+    alerts::the_library_gives_the_rows_of_one_run(&cluster);
     kills::a_killed_task_manager_changes_no_total(&cluster);
     kills::another_run_may_read_in_another_way(&cluster);
     tables::rows_go_into_tables_once(&cluster);

@@ -1,12 +1,13 @@
 //! The receiver: the machine level of a plan over the messages of all producers.
 
+mod rest;
 mod saved;
 
 use super::codec;
-use super::layout::{GroupLayout, MessageLayout, StateLayout};
+use super::holding::held_above_ns;
 use super::message::{Body, Message, MessageId, MessageTarget, UnreadableMessage};
 use super::print::Targets;
-use super::refused::{Refused, crossings};
+use super::refused::Refused;
 use super::spread::SpreadPlan;
 use super::streams::{Consequence, Standing, Streams};
 use crate::counters::Ledger;
@@ -36,6 +37,10 @@ pub struct Receiver {
     counted: Ledger,
     late: u64,
     error: Option<RunError>,
+    /// For how long stages above the merge hold rows after windows have closed.
+    held_above_ns: i64,
+    /// The watermark that it went to when no probe was waited for.
+    rested: i64,
 }
 
 /// What became of a message.
@@ -204,6 +209,8 @@ impl Receiver {
         probes.iter().for_each(|probe| streams.expect(*probe));
         Ok(Receiver {
             outputs: Output::of(&program),
+            held_above_ns: held_above_ns(&program),
+            rested: i64::MIN,
             counted: Ledger::default(),
             late: 0,
             error: None,
@@ -272,6 +279,16 @@ impl Receiver {
         Ok(receipt)
     }
 
+    /// Waits for a probe, too, of which nothing has come yet.
+    pub fn expect(&mut self, probe: u128) {
+        self.streams.expect(probe);
+    }
+
+    /// The watermark at which windows have closed; `i64::MIN` before that.
+    pub fn closed_through(&self) -> i64 {
+        self.streams.applied()
+    }
+
     /// Says that a probe sends nothing for now: no window waits for it until it sends again. What
     /// it sends then of windows that are out is late.
     pub fn set_idle(&mut self, probe: u128, sink: &mut dyn Sink) {
@@ -314,26 +331,6 @@ impl Receiver {
         self.targets.all.print
     }
 
-    /// What messages hold: `plan` is that of [`Receiver::new`].
-    ///
-    /// # Errors
-    /// Where the plan can't be spread over several machines.
-    pub fn layout(&self, plan: &Physical) -> Result<MessageLayout, Refused> {
-        let (crossings, _) = crossings(plan)?;
-        let all = crossings.into_iter().zip(&self.nodes).zip(&self.targets.nodes);
-        let groups = all.map(|((crossing, held), target)| GroupLayout {
-            target: *target,
-            pipeline: crossing.node.pipeline,
-            stage: crossing.node.stage,
-            summarize: crossing.summarize,
-            states: Groups::columns(&held.spec)
-                .map(|(kind, types)| StateLayout { kind: kind as u8, types })
-                .collect(),
-            results: held.spec.results.iter().map(|(state, _)| *state).collect(),
-        });
-        Ok(MessageLayout { fingerprint: self.fingerprint(), groups: groups.collect() })
-    }
-
     /// The probes that have not ended.
     pub fn open_probes(&self) -> impl Iterator<Item = u128> {
         self.streams.open()
@@ -348,6 +345,11 @@ impl Receiver {
     /// the sink failed.
     pub fn is_done(&self) -> bool {
         self.error.is_some() || self.machine.is_done()
+    }
+
+    /// What went wrong with the sink, if anything did.
+    pub fn error(&self) -> Option<&RunError> {
+        self.error.as_ref()
     }
 
     /// Emits all there is, also of windows that not all probes have sent, and finishes the sink.
@@ -375,14 +377,22 @@ impl Receiver {
 
     /// Emits the windows that are complete.
     fn close(&mut self, sink: &mut dyn Sink) {
-        let mut closed = Vec::new();
         while let Some(watermark) = self.streams.next_closing() {
-            let all = self.nodes.iter_mut();
-            all.for_each(|node| node.close(Some(watermark), &mut closed));
-            self.machine.watermark(watermark, &mut closed, sink);
-            self.machine.spent.clear();
-            self.machine.flush(sink);
+            self.close_at(watermark, sink);
         }
+        self.look_for_errors();
+    }
+
+    fn close_at(&mut self, watermark: i64, sink: &mut dyn Sink) {
+        let mut closed = Vec::new();
+        let all = self.nodes.iter_mut();
+        all.for_each(|node| node.close(Some(watermark), &mut closed));
+        self.machine.watermark(watermark, &mut closed, sink);
+        self.machine.spent.clear();
+        self.machine.flush(sink);
+    }
+
+    fn look_for_errors(&mut self) {
         if self.error.is_none() {
             self.error = self.machine.take_error();
         }

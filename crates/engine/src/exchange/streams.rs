@@ -272,7 +272,7 @@ impl Streams {
 
     /// The next watermark at which windows close: every probe that is waited for has come to it.
     pub(super) fn next_closing(&mut self) -> Option<i64> {
-        if self.closings.is_empty() && !self.probes.values().any(ProbeLives::is_waited_for) {
+        if self.closings.is_empty() && !self.waits() {
             self.follow_ends();
         }
         let next = *self.closings.first()?;
@@ -297,6 +297,26 @@ impl Streams {
         let mut clock = Clock::resumed(self.lateness_ns, self.jump_ns, reached);
         let all = times.into_iter().map(|ts| clock.observe(ts));
         self.closings.extend(all.filter(|watermark| *watermark > self.applied));
+    }
+
+    /// Whether any probe is waited for.
+    pub(super) fn waits(&self) -> bool {
+        self.probes.values().any(ProbeLives::is_waited_for)
+    }
+
+    /// Whether this probe is waited for.
+    pub(super) fn waits_for(&self, probe: u128) -> bool {
+        self.probes.get(&probe).is_some_and(ProbeLives::is_waited_for)
+    }
+
+    /// How long windows wait for packets that come out of order, from now on.
+    pub(super) fn set_lateness(&mut self, lateness_ns: i64) {
+        self.lateness_ns = lateness_ns;
+    }
+
+    /// Windows have closed up to this watermark without a word of a probe.
+    pub(super) fn rest_at(&mut self, watermark: i64) {
+        self.applied = watermark;
     }
 
     /// The last watermark that was handed out.

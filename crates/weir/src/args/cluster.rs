@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  weir cluster sql flows.weir
   weir cluster submit flows.weir --kafka localhost:9092 --topic partials --to flows \\
       --probes north,south --jar weir-flink.jar
   weir cluster submit flows.weir --kafka localhost:9092 --topic partials --to flows \\
@@ -27,11 +26,6 @@ pub(crate) struct ClusterArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum ClusterCommand {
-    /// Print what a job on Flink has to know to merge partial results and make rows of them, as
-    /// JSON
-    Plan(ClusterQueryArgs),
-    /// Print the SQL that such a job runs on merged rows
-    Sql(ClusterQueryArgs),
     /// Start a job on Flink that merges the partial results of a topic, and print its number
     Submit(Box<SubmitArgs>),
     /// List the jobs on Flink

@@ -3,12 +3,12 @@
 mod jobs;
 mod rest;
 
-use crate::args::{ClusterArgs, ClusterCommand, ClusterQueryArgs};
+use super::merge::refuse_metrics;
+use crate::args::{ClusterArgs, ClusterCommand, SubmitArgs};
 use crate::exit::{Status, usage};
 use crate::programs::Programs;
 use crate::site::Site;
 use crate::term::Term;
-use std::io::Write as _;
 use weir_engine::functions::Functions;
 use weir_flink::FlinkJob;
 use weir_plan::physical::Physical;
@@ -16,9 +16,7 @@ use weir_plan::physical::Physical;
 /// Runs one of its commands.
 pub(crate) fn run(args: &ClusterArgs, term: &Term) -> anyhow::Result<Status> {
     match &args.command {
-        ClusterCommand::Plan(query) => print(query, FlinkJob::to_json, term),
-        ClusterCommand::Sql(query) => print(query, FlinkJob::sql, term),
-        ClusterCommand::Submit(args) => match job(&args.query, term)? {
+        ClusterCommand::Submit(args) => match job(args, term)? {
             Some(job) => jobs::submit(args, &job),
             None => Ok(Status::Usage),
         },
@@ -29,24 +27,23 @@ pub(crate) fn run(args: &ClusterArgs, term: &Term) -> anyhow::Result<Status> {
     }
 }
 
-fn print(
-    query: &ClusterQueryArgs,
-    text: impl Fn(&FlinkJob) -> String,
-    term: &Term,
-) -> anyhow::Result<Status> {
-    let Some(job) = job(query, term)? else { return Ok(Status::Usage) };
-    std::io::stdout().lock().write_all(text(&job).as_bytes())?;
-    Ok(Status::Ok)
-}
-
-/// The job for queries; `None`: there were errors among them, which are printed.
-fn job(query: &ClusterQueryArgs, term: &Term) -> anyhow::Result<Option<FlinkJob>> {
+/// The job for queries as JSON; `None`: there were errors among them, which are printed.
+fn job(args: &SubmitArgs, term: &Term) -> anyhow::Result<Option<String>> {
+    let query = &args.query;
     let site = Site::read(query.site.site.as_deref(), term)?;
     let programs = Programs::given(&query.expressions, &query.queries)?.with_site(site);
     let programs = programs.with_rules(query.rules.rules()?);
     let functions = Functions::default();
     let compiled = programs.compile(&query.params, false, &functions, false, term)?;
     let Some(program) = compiled else { return Ok(None) };
-    let plan = Physical::new(&program, &[]);
-    FlinkJob::new(&plan, &functions).map(Some).map_err(|why| usage(why.to_string()))
+    refuse_metrics(&program, "a job")?;
+    let job = FlinkJob::new(&Physical::new(&program, &[]), query.rules.time_zone.0);
+    let job = job.map_err(|why| usage(why.to_string()))?;
+    if job.is_endless() && !args.bounded {
+        return Err(usage(
+            "a `summarize` without `every` has no result before the end of the input, and a topic \
+             has none: add `every`, or --bounded",
+        ));
+    }
+    Ok(Some(job.to_json(&functions)?))
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let named = args.rows.out_dir.is_some();
     let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
-    refuse_metrics(&program)?;
+    refuse_metrics(&program, "weir merge")?;
     let format = output::row_format(&program, &args.rows, false, term)?;
     let suppressions = SuppressionList::new(suppress::read(&args.rows.suppress)?);
     let targets = delivery::targets(&args.rows.deliver, Some(&program))?;
@@ -108,13 +108,13 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
 }
 
 /// Refuses a query that exports metrics.
-fn refuse_metrics(program: &Program) -> anyhow::Result<()> {
+pub(super) fn refuse_metrics(program: &Program, who: &str) -> anyhow::Result<()> {
     let metrics = exports::names(program);
     if metrics.is_empty() {
         return Ok(());
     }
     Err(usage(format!(
-        "weir merge exports no metrics, and the query has `metric` ({metrics}): leave `metric` out \
+        "{who} exports no metrics, and the query has `metric` ({metrics}): leave `metric` out \
          of the query of the probes and of the merge, or run it on each probe with `weir run \
          --metrics`, whose series a server such as Prometheus can add up"
     )))

@@ -1,7 +1,7 @@
 //! Flink on loopback, by `cluster/flink.sh`, with a job of Weir.
 
 use crate::broker::rows;
-use crate::common::{root, skip};
+use crate::common::{native, root, skip};
 use crate::over_wires::text;
 use std::process::{Command, Output};
 
@@ -30,6 +30,7 @@ impl Flink {
 
     fn script(&self, args: &[&str]) -> Output {
         let mut command = Command::new(root().join("cluster/flink.sh"));
+        command.env("WEIR_NATIVE", native());
         command.args(args).env("FLINK_HOME", self.home.path()).output().expect("bash runs")
     }
 

@@ -92,6 +92,12 @@ pub fn own_captures(query: &str) -> Vec<String> {
     lines.map(file).collect()
 }
 
+/// The engine of jobs as a library, which is built with the tests.
+pub fn native() -> PathBuf {
+    let deps = Path::new(env!("CARGO_BIN_EXE_weir")).with_file_name("deps");
+    deps.join("libweir_native.so")
+}
+
 /// A folder to run in, so that what is written does not lie about: it sees the captures and queries
 /// of the repository.
 pub fn workplace() -> tempfile::TempDir {

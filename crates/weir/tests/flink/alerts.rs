@@ -1,8 +1,8 @@
 //! Alerts of a job are those of `weir merge`: of the detectors that jobs run, and of random rows.
 
-use crate::common::{detectors, root, workplace};
+use crate::common::{detectors, own_captures, queries, workplace};
 use crate::same_rows::are_the_same;
-use crate::{Cluster, place, printed, sorted, weir};
+use crate::{Cluster, FIRST, at_root, fixture, place, printed, publish_all, sorted, weir};
 use std::fs;
 use std::path::Path;
 use weir_packet::craft::Frame;
@@ -33,28 +33,29 @@ pub(crate) fn two_probes(
     ([a, b], merged)
 }
 
-/// The detectors that run on Flink whatever probe sees which packet, and captures that trigger
-/// them.
-fn merged_detectors() -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for path in detectors() {
+/// The queries of the library that several probes can run, with captures that trigger them: those
+/// for which any probe may see any packet, and the others.
+fn merged_library() -> [Vec<(String, String)>; 2] {
+    let mut all = [Vec::new(), Vec::new()];
+    for path in queries().into_iter().chain(detectors()) {
         let query = path.to_str().expect("a plain path").to_owned();
         let explained = weir(&["explain", "--cluster", &query]);
-        let anywhere = String::from_utf8_lossy(&explained.stdout).contains("any packet is at any");
-        if anywhere && weir(&["cluster", "sql", &query]).status.success() {
+        let explained = String::from_utf8_lossy(&explained.stdout);
+        if explained.contains("fingerprint") {
             let text = fs::read_to_string(&path).expect("the query");
-            let capture = text.lines().find_map(|line| line.strip_prefix("# triggers: "));
-            let capture = capture.expect("a capture").split(' ').next().expect("a name");
-            all.push((query, root().join(capture).to_str().expect("a plain path").to_owned()));
+            let capture = own_captures(&text).into_iter().next();
+            let capture = capture.map_or_else(|| fixture("mixed.pcap"), |own| at_root(&own));
+            all[usize::from(!explained.contains("any packet is at any"))].push((query, capture));
         }
     }
     all
 }
 
-pub(crate) fn detectors_give_the_alerts_of_one_run(cluster: &Cluster) {
+pub(crate) fn the_library_gives_the_rows_of_one_run(cluster: &Cluster) {
     let folder = workplace();
-    let (queries, captures): (Vec<String>, Vec<String>) = merged_detectors().into_iter().unzip();
-    assert!(queries.len() >= 23, "few detectors run on Flink: {queries:?}");
+    let [anywhere, others] = merged_library();
+    let (queries, captures): (Vec<String>, Vec<String>) = anywhere.into_iter().unzip();
+    assert!(queries.len() >= 33 && others.len() >= 6, "{queries:?} {others:?}");
     let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
     let ([a, b], merged) = two_probes(folder.path(), &queries, &captures);
     assert!(merged.lines().count() >= 2 * queries.len(), "{merged}");
@@ -63,6 +64,17 @@ pub(crate) fn detectors_give_the_alerts_of_one_run(cluster: &Cluster) {
     cluster.submit_all(&queries, "detected", "alerts", &["--bounded"]);
     let found = cluster.consume("alerts", merged.lines().count());
     are_the_same(&found, &merged);
+    // All packets of these are at one probe.
+    for (number, (query, capture)) in others.into_iter().enumerate() {
+        let [a, b] = publish_all(folder.path(), &[&query], &capture, FIRST);
+        let merged = printed(&["merge", "-q", &query, "--from", &a, "--from", &b, "-o", "json"]);
+        let (topic, to) = (format!("keyed{number}"), format!("keyed-rows{number}"));
+        cluster.topic(&topic);
+        cluster.produce(&topic, &[&a, &b]);
+        cluster.submit_all(&[&query], &topic, &to, &["--bounded"]);
+        let found = cluster.consume(&to, merged.lines().count());
+        are_the_same(&found, &merged);
+    }
 }
 
 /// Packets of a minute, of hosts that are busy now and then.

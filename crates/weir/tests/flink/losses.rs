@@ -1,9 +1,7 @@
-//! What probes lost: `completeness()` of the merge in Java and of the job is that of `weir merge`.
+//! What probes lost: `completeness()` of the engine in Java and of the job is that of `weir merge`.
 
 use crate::common::workplace;
-use crate::{
-    ANY, Cluster, Jars, fixture, place, printed, publish, sorted, text, weir, without_exact,
-};
+use crate::{ANY, Cluster, Jars, fixture, merges_alike, place, printed, publish, sorted};
 use std::fs;
 use std::path::Path;
 
@@ -81,24 +79,14 @@ pub(crate) fn what_was_lost_is_that_of_weir_merge(jars: &Jars) {
     let folder = workplace();
     let mut lost = 0;
     for (number, query) in (1u64..).zip(QUERIES) {
-        let plan = place(folder.path(), "plan.json");
-        fs::write(&plan, printed(&["cluster", "plan", "-e", query])).expect("a file");
         for (seed, capture) in (1u64..).zip(["mixed.pcap", "dns.pcap", "syn_flood.pcap"]) {
             for most in [1, 3, 40] {
                 let [a, b] = publish(folder.path(), query, &fixture(capture), ANY);
                 let mut draw = Draw(number * 100 + seed * 10 + most);
                 lose(&a, &mut draw, most);
                 lose(&b, &mut draw, most);
-                let from = ["--from", &a, "--from", &b];
-                let expected =
-                    printed(&[&["merge", "-q", "-e", query][..], &from, &["-o", "json"]].concat());
-                let found = jars.java("weir.merge.MergeCommand", &[&plan, &a, &b]);
-                assert!(found.status.success(), "{query}: {}", text(&found.stderr));
-                assert_eq!(
-                    sorted(text(&found.stdout)),
-                    sorted(&without_exact(&expected)),
-                    "{capture}, {most}: {query}"
-                );
+                let streams = [&*a, &*b];
+                let expected = merges_alike(jars, folder.path(), &["-e", query], &streams);
                 lost += expected.lines().filter(|row| !row.contains("\":1.0")).count();
             }
         }
@@ -112,8 +100,6 @@ pub(crate) fn what_nobody_saw_is_that_of_weir_merge(jars: &Jars) {
     let folder = workplace();
     let (mut unseen, mut whole) = (0, 0);
     for query in QUERIES {
-        let plan = place(folder.path(), "plan.json");
-        fs::write(&plan, printed(&["cluster", "plan", "-e", query])).expect("a file");
         let captures = ["dns.pcap", "mixed.pcap"].map(fixture);
         let [first, second, both] = ["first", "second", "both"].map(|to| place(folder.path(), to));
         let read = |probe: &str, captures: &[String], to: &str| {
@@ -127,12 +113,8 @@ pub(crate) fn what_nobody_saw_is_that_of_weir_merge(jars: &Jars) {
             read("a", &captures[..1], &first);
             read("a", &captures[1..], &second);
             break_off(&first, kept);
-            let from = ["--from", &second, "--from", &both, "--from", &first];
-            let merged =
-                weir(&[&["merge", "-q", "-e", query][..], &from, &["-o", "json"]].concat());
-            let found = jars.java("weir.merge.MergeCommand", &[&plan, &second, &both, &first]);
-            let expected = without_exact(text(&merged.stdout));
-            assert_eq!(sorted(text(&found.stdout)), sorted(&expected), "{kept}: {query}");
+            let streams = [&*second, &*both, &*first];
+            let expected = merges_alike(jars, folder.path(), &["-e", query], &streams);
             let of = |share: &str| expected.lines().filter(|row| row.contains(share)).count();
             unseen += of("e-");
             whole += of("\":1.0");

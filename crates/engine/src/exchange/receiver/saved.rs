@@ -65,6 +65,7 @@ impl Receiver {
         self.streams.pass_state(self.nodes.len(), at)?;
         self.pass_counts(at)?;
         at.count(&mut self.late)?;
+        at.pass(&mut self.rested)?;
         self.nodes.iter_mut().try_for_each(|node| node.pass_state(at))?;
         self.machine.pass_state(at)
     }

@@ -9,7 +9,7 @@ use crate::ops::window_time::{downstream, window_start};
 use crate::table::HashKey;
 use std::sync::Arc;
 use weir_plan as plan;
-use weir_plan::{Agg, Expr, ExprKind, Schema, Session, Type, Window};
+use weir_plan::{Agg, Schema, Session, Window};
 
 /// What both halves know of a summarize.
 pub(crate) struct Spec {
@@ -62,18 +62,6 @@ impl Spec {
     /// The aggregates whose arguments are taken in: the first of each state.
     pub(crate) fn aggs(&self) -> &[Agg] {
         &self.plan.aggs
-    }
-
-    /// The types of the values that each state is made of.
-    pub(super) fn argument_types(&self) -> Vec<Vec<Type>> {
-        let types = |agg: &Agg| match &agg.arg {
-            None => Vec::new(),
-            Some(Expr { kind: ExprKind::Tuple(parts), .. }) => {
-                crate::expr::flat(parts).into_iter().map(|part| part.ty.clone()).collect()
-            }
-            Some(one) => vec![one.ty.clone()],
-        };
-        self.plan.aggs.iter().map(types).collect()
     }
 
     /// Length of the windows that rows are taken into, if there are any: of panes, where windows
@@ -142,6 +130,16 @@ impl Spec {
             (None, Some(every)) => start < window_start(self.closed(watermark), every),
             (None, None) => false,
         }
+    }
+
+    /// The watermark at which all windows are closed that hold groups that start here; `None` where
+    /// only the end of the input closes them.
+    pub(crate) fn closes_at(&self, start: i64) -> Option<i64> {
+        if self.session().is_some() {
+            return Some(start);
+        }
+        let end = self.when(start.saturating_add(self.plan.window.over()?));
+        Some(end.saturating_add(self.plan.lateness_ns))
     }
 
     /// What the clock showed before which all groups start that are all there once the watermark

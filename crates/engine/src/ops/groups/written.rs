@@ -9,7 +9,6 @@ use crate::table::{Keys, NO_ROW};
 use std::fmt;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
-use weir_plan::Type;
 
 /// Groups in the order of their keys: the key of each, and by aggregate the state of each.
 #[derive(Default, Debug)]
@@ -114,15 +113,6 @@ impl Groups {
             written.columns.push((agg.kind(), states));
         }
         written
-    }
-
-    /// The columns of states that groups are written as: of each its kind, and the types of the
-    /// values that it is made of.
-    pub(crate) fn columns(spec: &Arc<Spec>) -> impl Iterator<Item = (StateKind, Vec<Type>)> {
-        let empty = Groups::new(spec);
-        let kinds: Vec<StateKind> = empty.variants[0].aggs.iter().map(|agg| agg.kind()).collect();
-        let session = spec.session().map(|_| (StateKind::Session, Vec::new()));
-        session.into_iter().chain(kinds.into_iter().zip(spec.argument_types()))
     }
 
     /// Groups from bytes.

@@ -9,20 +9,18 @@ use serde_json::{Value as Json, json};
 use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
-use weir_flink::FlinkJob;
 
 /// How often Flink is asked whether a savepoint is written, and for how long.
 const SAVEPOINT_LOOKS: u32 = 1200;
 const SAVEPOINT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Uploads the jar and starts a job; prints its number.
-pub(super) fn submit(args: &SubmitArgs, job: &FlinkJob) -> anyhow::Result<Status> {
+pub(super) fn submit(args: &SubmitArgs, job: &str) -> anyhow::Result<Status> {
     let jar = std::fs::read(&args.jar).with_context(|| args.jar.display().to_string())?;
     let rest = Rest::new(&args.flink);
-    let plan = job.to_json();
     let (probes, checkpoint) = (args.probes.join(","), args.checkpoint_ms.to_string());
     let mut given: Vec<(&str, &str)> = vec![
-        ("--plan", plan.as_str()),
+        ("--job", job),
         ("--kafka", &args.kafka),
         ("--topic", &args.topic),
         ("--probes", &probes),

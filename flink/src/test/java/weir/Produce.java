@@ -1,15 +1,11 @@
 package weir;
 
-import java.io.BufferedInputStream;
-import java.io.FileInputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Properties;
 import org.apache.flink.kafka.shaded.org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.flink.kafka.shaded.org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.flink.kafka.shaded.org.apache.kafka.common.serialization.ByteArraySerializer;
-import weir.wire.ProbeHead;
-import weir.wire.ProbeStream;
 
 /**
  * {@code Produce HOST:PORT TOPIC [--retire PROBE | --part-bytes N | --from N | --to N] STREAM...}:
@@ -61,23 +57,17 @@ public final class Produce {
     }
 
     private void stream(String file) throws Exception {
-        try (ProbeStream stream =
-                new ProbeStream(new BufferedInputStream(new FileInputStream(file)))) {
-            ProbeHead head = stream.head();
-            byte[] key = bytes(head.probe);
-            send(key, stream.headBytes(), head.epoch, "");
-            int at = 0;
-            for (byte[] message; (message = stream.next()) != null; at++) {
-                if (at < from || at >= to) {
-                    continue;
-                }
-                int parts = (message.length + partBytes - 1) / partBytes;
-                for (int part = 1; part <= parts; part++) {
-                    int begin = (part - 1) * partBytes;
-                    int end = Math.min(message.length, begin + partBytes);
-                    String word = parts == 1 ? "" : part + "/" + parts;
-                    send(key, Arrays.copyOfRange(message, begin, end), head.epoch, word);
-                }
+        ProbeFile stream = ProbeFile.read(file);
+        byte[] key = bytes(stream.probe());
+        send(key, stream.head(), stream.epoch(), "");
+        for (int at = from; at < Math.min(to, stream.messages().size()); at++) {
+            byte[] message = stream.messages().get(at);
+            int parts = (message.length + partBytes - 1) / partBytes;
+            for (int part = 1; part <= parts; part++) {
+                int begin = (part - 1) * partBytes;
+                int end = Math.min(message.length, begin + partBytes);
+                String word = parts == 1 ? "" : part + "/" + parts;
+                send(key, Arrays.copyOfRange(message, begin, end), stream.epoch(), word);
             }
         }
     }

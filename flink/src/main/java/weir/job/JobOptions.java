@@ -8,16 +8,16 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import weir.plan.JobPlan;
 import weir.postgres.Database;
 
 /** The arguments of a job. */
 final class JobOptions {
-    static final String USAGE = "usage: weir.job.Job --plan JSON | --plan-file FILE"
+    static final String USAGE = "usage: weir.job.Job --job JSON | --job-file FILE"
             + " --kafka HOST:PORT --topic TOPIC --probes NAME,NAME --to TOPIC [--name NAME]"
             + " [--database jdbc:postgresql://HOST/NAME] [--checkpoint-ms N] [--bounded true]";
 
-    final JobPlan plan;
+    /** What {@code weir cluster submit} writes of queries. */
+    final String job;
     final String kafka;
     final String topic;
     final List<String> probes;
@@ -32,7 +32,7 @@ final class JobOptions {
 
     JobOptions(String[] args) throws java.io.IOException {
         Map<String, String> given = new HashMap<>();
-        Set<String> known = Set.of("--plan", "--plan-file", "--kafka", "--topic", "--probes",
+        Set<String> known = Set.of("--job", "--job-file", "--kafka", "--topic", "--probes",
                 "--to", "--database", "--name", "--checkpoint-ms", "--bounded");
         for (int i = 0; i < args.length; i += 2) {
             if (!known.contains(args[i]) || i + 1 == args.length) {
@@ -41,10 +41,9 @@ final class JobOptions {
             }
             given.put(args[i], args[i + 1]);
         }
-        String text = given.containsKey("--plan-file")
-                ? Files.readString(Path.of(given.get("--plan-file")))
-                : needed(given, "--plan");
-        plan = JobPlan.read(text);
+        job = given.containsKey("--job-file")
+                ? Files.readString(Path.of(given.get("--job-file")))
+                : needed(given, "--job");
         kafka = needed(given, "--kafka");
         topic = needed(given, "--topic");
         to = needed(given, "--to");
@@ -61,11 +60,6 @@ final class JobOptions {
         boolean isSame = database == null && topic.equals(to);
         if (isSame || topic.equals(lateTopic())) {
             throw new IllegalArgumentException("rows can't go to the topic of partial results");
-        }
-        boolean endless = plan.nodes.stream().anyMatch(node -> node.overNs == 0);
-        if (endless && !bounded) {
-            throw new IllegalArgumentException("a `summarize` without `every` has no result before "
-                    + "the end of the input, and a topic has none: add `every`, or --bounded true");
         }
     }
 

@@ -78,7 +78,7 @@ final class RowCommitter implements Committer<RowBatch> {
 
     /** Notes the batch down; false: it was there before. */
     private boolean isNew(RowBatch batch) throws SQLException {
-        try (PreparedStatement note = connection.prepareStatement("INSERT INTO " + Tables.BATCHES
+        try (PreparedStatement note = connection.prepareStatement("INSERT INTO " + Table.BATCHES
                 + " (writer, number) VALUES (?, ?) ON CONFLICT DO NOTHING")) {
             note.setObject(1, batch.writer());
             note.setLong(2, batch.number());
@@ -89,7 +89,7 @@ final class RowCommitter implements Committer<RowBatch> {
     /** Removes names of batches that nobody has any more. */
     private void forget(RowBatch batch) throws SQLException {
         try (PreparedStatement remove = connection.prepareStatement("DELETE FROM "
-                + Tables.BATCHES + " WHERE writer = ? AND number < ?")) {
+                + Table.BATCHES + " WHERE writer = ? AND number < ?")) {
             remove.setObject(1, batch.writer());
             remove.setLong(2, batch.number() - NAMES_KEPT);
             remove.executeUpdate();
