@@ -211,6 +211,8 @@ impl Filling {
         at.pass(&mut self.last)?;
         at.count(&mut self.refused)?;
         at.count(&mut self.unfilled)?;
+        at.count(&mut self.filled)?;
+        at.count(&mut self.rows)?;
         for (v, (seen, old)) in self.seen.iter_mut().zip(&mut self.old).enumerate() {
             let known = self.known.variants.get(v).map_or(0, |variant| variant.table.len());
             at.pass(seen)?;
