@@ -163,9 +163,16 @@ fn has(program: &Program, words: &[&str]) -> bool {
 /// that go by an order of rows which the steps of a clock decide: that of sessions and of the sides
 /// of a union, and when keys of rows that were filled in are forgotten.
 fn is_left_out(program: &Program) -> bool {
-    has(program, &["number"])
-        || has(program, &["fill", "session", "union"])
-            && has(program, &["scan", "distinct", "rows"])
+    let stages = || program.pipelines.iter().flat_map(|pipeline| &pipeline.stages);
+    let is_of_steps = |stage: &Stage| match stage {
+        Stage::Summarize(s) => s.fill.is_some() || matches!(s.window, Window::Session(_)),
+        stage => matches!(stage, Stage::Union(_)),
+    };
+    let goes_by_order = |stage: &Stage| match stage {
+        Stage::Summarize(s) => matches!(s.window, Window::Session(s) if s.rows.is_some()),
+        stage => matches!(stage, Stage::Scan(_) | Stage::Distinct(_)),
+    };
+    has(program, &["number"]) || stages().any(is_of_steps) && stages().any(goes_by_order)
 }
 
 /// Fails unless machines that are apart in time give the rows and counts of one run over the
