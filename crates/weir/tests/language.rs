@@ -98,7 +98,7 @@ fn an_ipv6_address_that_holds_one_of_ipv4_is_another_host() {
         ("is_private(ip.src)", 1),
         ("is_ipv4(ip.src)", 1),
         ("is_ipv6(ip.src)", 2),
-        ("ip(text(ip.src)) == ip.src", 3),
+        ("ip(string(ip.src)) == ip.src", 3),
         ("prefix(ip.src, 8, 104) == ::ffff:10.0.0.0", 1),
     ] {
         check(&format!("packets | where {condition} | summarize n = count()"), &format!("{n}\n"));

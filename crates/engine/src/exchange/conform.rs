@@ -22,8 +22,10 @@ use weir_packet::walk::{Layers, classify};
 use weir_plan::Value;
 use weir_plan::physical::{Needs, Physical};
 
-/// One receiver in so many is lost with each message, and goes on from what it saved before it.
+/// With one message in so many the receiver is lost, and goes on from what it saved before it. Of
+/// many messages with about [`SAVED`] of all, since each time takes as long as all that it holds.
 const SAVED_ONE_IN: u64 = 8;
+const SAVED: u64 = 4;
 
 /// How packets are spread, and how messages come.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +79,13 @@ pub fn exchange<S: Source>(
     let mut receiver = Receiver::new(plan, functions, options, &probes)?;
     let mut sink = Collect::default();
     sink.open(receiver.outputs()).expect("memory opens");
+    let saved_one_in = SAVED_ONE_IN.max(count as u64 / SAVED);
     for (n, message) in (0u64..).zip(arrivals(messages, spreading.seed)) {
         let drawn = hash((spreading.seed, "lost", n));
-        if drawn.is_multiple_of(SAVED_ONE_IN) {
+        if drawn.is_multiple_of(saved_one_in) {
             let saved = receiver.save();
             receiver = Receiver::restore(plan, functions, options, &saved).expect("its own state");
-            let changed = changed(saved, drawn / SAVED_ONE_IN);
+            let changed = changed(saved, drawn / saved_one_in);
             if let Ok(mut other) = Receiver::restore(plan, functions, options, &changed) {
                 // It may say anything, but does not panic.
                 let mut sink = Collect::default();
