@@ -63,8 +63,8 @@ pub(super) const FIELDS: &[Entry] = &[
     string(
         "protocol",
         "Name of the protocol that the IP packet carries, such as \"tcp\"; of a frame without one \
-         that of its EtherType, such as \"arp\", or \"llc\" where that is a length. Numbers without \
-         a name here are \"ip 99\" and \"type 0x9000\".",
+         that of its EtherType, such as \"arp\", or \"llc\" where that is a length. Numbers \
+         without a name here are \"ip 99\" and \"type 0x9000\".",
     ),
     whether(
         "malformed",
