@@ -8,11 +8,14 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The bits above those of an IPv4 address.
-const FOUR: u64 = 0xffff;
+/// The low 64 bits of the number of 0.0.0.0; the high ones of an IPv4 address are 0.
+pub const V4: u64 = 0xffff_0000_0000;
 
-/// The lowest bit in which the two blocks differ.
-const APART: u128 = 1 << 32;
+/// The bits above those of an IPv4 address.
+const ABOVE: u64 = V4 >> 32;
+
+/// The bit in which the two blocks differ.
+const APART: u64 = 1 << 32;
 
 /// The number of an address.
 pub const fn number(address: IpAddr) -> u128 {
@@ -39,19 +42,18 @@ pub const fn number_of_v6(bits: u128) -> u128 {
 /// The same of the high and the low 64 bits.
 #[inline(always)]
 pub const fn words_of_v6(high: u64, low: u64) -> (u64, u64) {
-    let is_mapped = high == 0 && low >> 32 == FOUR;
-    (high, low ^ (is_mapped as u64) << 32)
+    (high, low ^ if is_v4(high, low) { APART } else { 0 })
 }
 
 /// The 128 bits of the IPv6 address that a number is of.
 pub const fn v6_of_number(number: u128) -> u128 {
-    if number >> 32 == FOUR as u128 - 1 { number | APART } else { number }
+    if number >> 32 == ABOVE as u128 - 1 { number | APART as u128 } else { number }
 }
 
 /// Whether a number is that of an IPv4 address, given its high and its low 64 bits.
 #[inline(always)]
 pub const fn is_v4(high: u64, low: u64) -> bool {
-    high == 0 && low >> 32 == FOUR
+    high == 0 && low >> 32 == ABOVE
 }
 
 #[cfg(test)]

@@ -7,14 +7,11 @@
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
-use weir_base::address::{is_v4, v6_of_number};
+use weir_base::address::{V4, is_v4, v6_of_number};
 use weir_packet::rewrite::{Rename, Rewriter};
 use weir_packet::source::LinkType;
 use weir_plan::address::mask;
 use weir_plan::ends::Anonymize;
-
-/// The bits above an IPv4 address in its IPv4-mapped form.
-const MAPPED: u128 = 0xffff << 32;
 
 /// The cipher and the padding that a key gives.
 pub(crate) struct CryptoPan {
@@ -124,7 +121,7 @@ impl Names {
 
 impl Rename for Names {
     fn ipv4(&mut self, address: u32) -> u32 {
-        self.ip(MAPPED | u128::from(address)) as u32
+        self.ip(u128::from(V4 | u64::from(address))) as u32
     }
 
     fn ipv6(&mut self, address: u128) -> u128 {
@@ -193,7 +190,7 @@ mod tests {
         fn prefixes_are_kept(a: u128, b: u128, n in 0u8..129, v4: bool, key: [u8; 32]) {
             let names = CryptoPan::new(&key);
             let b = a & mask(n) | b & !mask(n);
-            let version = |a: u128| if v4 { MAPPED | a >> 96 } else { a };
+            let version = |a: u128| if v4 { u128::from(V4) | a >> 96 } else { a };
             let (a, b) = (version(a), version(b));
             let common = (a ^ b).leading_zeros();
             prop_assert_eq!((names.anonymize(a) ^ names.anonymize(b)).leading_zeros(), common);

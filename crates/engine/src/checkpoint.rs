@@ -17,7 +17,7 @@ pub(crate) enum Checkpoint<'a> {
     Restore(&'a [u8]),
 }
 
-/// What bytes say that no node can hold.
+/// The bytes hold something that no node can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BadState(pub(crate) &'static str);
 
@@ -61,8 +61,8 @@ impl From<BadState> for UnreadableState {
     }
 }
 
-/// What a checkpoint can pass by itself. It takes a byte at least, so that as many of them as bytes
-/// are left bound the memory that a list of them takes.
+/// A value that a checkpoint passes by itself. It takes at least one byte, so the bytes that are
+/// left bound how many values a list may have.
 pub(crate) trait Saved {
     /// Writes it down, or overwrites it.
     fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed;
@@ -185,7 +185,7 @@ impl Checkpoint<'_> {
     }
 }
 
-/// What no count of a run reaches: a thousand of them can be added up.
+/// A bound that no count of a run reaches: a thousand such counts can be added up.
 pub(crate) const COUNT_MAX: u64 = 1 << 54;
 
 const BREAKS_OFF: BadState = BadState("it breaks off");

@@ -368,7 +368,7 @@ impl Losses {
     }
 }
 
-/// What another machine reported, of whose counts there are as many as of all.
+/// The losses that another machine reported. Its list of counts is as long as ours.
 impl Saved for Losses {
     fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed {
         at.pass(&mut self.gaps)?;

@@ -19,7 +19,14 @@ pub(crate) struct ProbeRun {
     /// How its latest life that was not refused reads packets.
     pub(crate) rules: Option<PacketRules>,
     /// Messages that there was no room for, in their order.
-    pub(crate) waiting: VecDeque<Vec<u8>>,
+    pub(crate) waiting: VecDeque<WaitingMessage>,
+}
+
+/// A message that there was no room for.
+pub(crate) struct WaitingMessage {
+    /// The life of its probe.
+    pub(crate) epoch: u64,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl ProbeRun {

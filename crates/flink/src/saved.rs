@@ -3,10 +3,10 @@
 use crate::fault::TierFault;
 use crate::job::FlinkJob;
 use crate::limits::STATE_BYTES_MAX;
-use crate::probe::ProbeRun;
+use crate::probe::{ProbeRun, WaitingMessage};
 use crate::tier::{Tier, TierCounts, TierTerms};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use weir_cluster::PacketRules;
 use weir_cluster::limits::STREAM_MESSAGE_MAX;
 use weir_engine::exchange::{ProducerId, Receiver};
@@ -37,8 +37,8 @@ struct SavedProbe {
     /// Of a message of which parts are missing: its epoch, the parts that have come, those there
     /// are, and the bytes of the former.
     unfinished: Option<(u64, u64, u64, usize)>,
-    /// The bytes of messages that wait.
-    waiting: Vec<usize>,
+    /// Of messages that wait, the epoch and how many bytes they have.
+    waiting: Vec<(u64, usize)>,
 }
 
 impl Tier {
@@ -55,7 +55,7 @@ impl Tier {
                 rules: run.rules.clone(),
                 unfinished: (run.assembler.unfinished())
                     .map(|m| (m.epoch, m.have, m.n, m.bytes.len())),
-                waiting: run.waiting.iter().map(Vec::len).collect(),
+                waiting: run.waiting.iter().map(|m| (m.epoch, m.bytes.len())).collect(),
             };
             (name.clone(), saved)
         };
@@ -72,7 +72,8 @@ impl Tier {
         bytes.extend(head);
         for run in self.probes.values() {
             let unfinished = run.assembler.unfinished().map(|message| &message.bytes);
-            unfinished.into_iter().chain(&run.waiting).for_each(|message| bytes.extend(message));
+            let waiting = run.waiting.iter().map(|message| &message.bytes);
+            unfinished.into_iter().chain(waiting).for_each(|message| bytes.extend(message));
         }
         self.receiver.iter_mut().for_each(|receiver| bytes.extend(receiver.save()));
         match bytes.len() > STATE_BYTES_MAX {
@@ -144,8 +145,8 @@ impl SavedProbe {
             let bytes = take(len)?.to_vec();
             run.assembler.resume(UnfinishedMessage { epoch, have, n, bytes });
         }
-        let all = self.waiting.into_iter().map(|len| take(len).map(<[u8]>::to_vec));
-        run.waiting = all.collect::<Option<VecDeque<Vec<u8>>>>()?;
+        let mut message = |(epoch, len)| Some(WaitingMessage { epoch, bytes: take(len)?.to_vec() });
+        run.waiting = self.waiting.into_iter().map(&mut message).collect::<Option<_>>()?;
         run.epoch = self.epoch;
         run.heads = self.heads;
         run.is_refused = self.is_refused;

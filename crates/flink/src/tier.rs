@@ -4,7 +4,7 @@ use crate::fault::TierFault;
 use crate::job::FlinkJob;
 use crate::limits::{HEADS_MAX, STRANGERS_MAX, WAITING_BYTES, WAITING_EACH_BYTES};
 use crate::lines::{Give, Lines, Outward, RowForm};
-use crate::probe::{ProbeRun, options};
+use crate::probe::{ProbeRun, WaitingMessage, options};
 use crate::record::TopicRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -158,7 +158,7 @@ impl Tier {
         if let Some(error) = receiver.and_then(|receiver| receiver.error()) {
             return Err(TierFault::new(error));
         }
-        let each = |message: &Vec<u8>| message.len() + WAITING_EACH_BYTES;
+        let each = |message: &WaitingMessage| message.bytes.len() + WAITING_EACH_BYTES;
         let ahead = self.probes.iter().filter(|(_, run)| !run.waiting.is_empty());
         let bytes: usize = ahead.clone().flat_map(|(_, run)| &run.waiting).map(each).sum();
         if bytes > WAITING_BYTES {
@@ -202,7 +202,9 @@ impl Turn<'_, '_> {
             // Messages are numbered: those that never came whole are missing.
             Ok(Content::Part) | Err(RecordFault::Torn) => {}
             Ok(Content::Head(head)) => self.head(&name, &head),
-            Ok(Content::Message { epoch, bytes }) => self.message(&name, epoch, bytes),
+            Ok(Content::Message { epoch, bytes }) => {
+                self.message(&name, WaitingMessage { epoch, bytes });
+            }
             Ok(Content::Cut(epoch)) if run.epoch == Some(epoch) => {
                 self.receiver.set_idle(run.id, &mut self.out);
                 self.settle();
@@ -274,31 +276,31 @@ impl Turn<'_, '_> {
         })
     }
 
-    fn message(&mut self, name: &str, epoch: u64, bytes: Vec<u8>) {
+    fn message(&mut self, name: &str, message: WaitingMessage) {
         let Some(run) = self.probes.get_mut(name) else { return };
-        run.begin(epoch);
-        if run.is_refused && run.epoch == Some(epoch) {
+        run.begin(message.epoch);
+        if run.is_refused && run.epoch == Some(message.epoch) {
             self.counts.refused += 1;
         } else if run.waiting.is_empty() {
-            if let Some(bytes) = self.take_in(name, epoch, bytes) {
-                self.wait(name, bytes);
+            if let Some(message) = self.take_in(name, message) {
+                self.wait(name, message);
             }
             self.settle();
         } else {
-            run.waiting.push_back(bytes);
+            run.waiting.push_back(message);
         }
     }
 
-    fn wait(&mut self, name: &str, bytes: Vec<u8>) {
+    fn wait(&mut self, name: &str, message: WaitingMessage) {
         if let Some(run) = self.probes.get_mut(name) {
-            run.waiting.push_front(bytes);
+            run.waiting.push_front(message);
         }
     }
 
-    /// Takes a message in; gives it back where there is no room for now.
-    fn take_in(&mut self, name: &str, epoch: u64, bytes: Vec<u8>) -> Option<Vec<u8>> {
+    /// Takes a message in; gives it back where there is no room for it yet.
+    fn take_in(&mut self, name: &str, message: WaitingMessage) -> Option<WaitingMessage> {
         let id = self.probes.get(name)?.id;
-        match self.receiver.take(&bytes, &mut self.out) {
+        match self.receiver.take(&message.bytes, &mut self.out) {
             Ok(Receipt::Taken) => {}
             Ok(Receipt::Seen) => self.counts.repeated += 1,
             Ok(Receipt::Late(groups)) => {
@@ -308,14 +310,14 @@ impl Turn<'_, '_> {
                     "event": "late", "probe": name, "groups": groups, "closed_ns": closed_ns,
                 }));
             }
-            Err(UnreadableMessage::Full(_)) => return Some(bytes),
+            Err(UnreadableMessage::Full(_)) => return Some(message),
             Err(why) => {
                 self.refuse(name, &why.to_string());
                 return None;
             }
         }
         // The records of a probe are in order: what is missing before one does not come after it.
-        let missing = self.receiver.skip_missing(id, epoch, &mut self.out);
+        let missing = self.receiver.skip_missing(id, message.epoch, &mut self.out);
         if missing > 0 {
             self.counts.missing = self.counts.missing.saturating_add(missing);
             let event = json!({ "event": "missing", "probe": name, "messages": missing });
@@ -348,15 +350,12 @@ impl Turn<'_, '_> {
 
     fn take_waiting_of(&mut self, name: &str) {
         while let Some(run) = self.probes.get_mut(name)
-            && let Some(bytes) = run.waiting.pop_front()
+            && let Some(message) = run.waiting.pop_front()
         {
-            let epoch = weir_engine::exchange::Message::read(&bytes).map(|message| message.epoch);
-            let is_refused = run.is_refused && run.epoch == epoch.as_ref().ok().copied();
-            let Ok(epoch) = epoch else { continue };
-            if is_refused {
+            if run.is_refused && run.epoch == Some(message.epoch) {
                 self.counts.refused += 1;
-            } else if let Some(bytes) = self.take_in(name, epoch, bytes) {
-                return self.wait(name, bytes);
+            } else if let Some(message) = self.take_in(name, message) {
+                return self.wait(name, message);
             }
         }
     }

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use weir_flink::{RowForm, Tier, TierCounts, TierFault, TierTerms};
+use weir_flink::{Give, RowForm, Tier, TierCounts, TierFault, TierTerms};
 
 thread_local! {
     /// The tiers that this thread has opened, by their handles.
@@ -81,6 +81,17 @@ fn hand(env: &mut JNIEnv<'_>, to: &JObject<'_>, lines: &[u8]) -> jni::errors::Re
 }
 
 type Counted = Result<TierCounts, String>;
+
+/// Calls a tier, whose lines go to an object that has a method `take`.
+fn turn(
+    env: &mut JNIEnv<'_>,
+    handle: i64,
+    to: &JObject<'_>,
+    f: impl FnOnce(&mut Tier, Give<'_>) -> Result<TierCounts, TierFault>,
+) -> Counted {
+    let mut lines = |lines: &[u8]| hand(env, to, lines).map_err(io::Error::other);
+    with(handle, |tier| f(tier, &mut lines))
+}
 
 /// Counts as an array: repeated, missing, refused, late.
 fn counts(env: &mut JNIEnv<'_>, counted: Counted) -> jlongArray {
@@ -150,10 +161,8 @@ extern "system" fn Java_weir_engine_Native_take<'l>(
     to: JObject<'l>,
 ) -> jlongArray {
     let record = bytes(&mut env, &record);
-    let counted = record.and_then(|record| {
-        let mut lines = |lines: &[u8]| hand(&mut env, &to, lines).map_err(io::Error::other);
-        with(handle, |tier| tier.take(&record, &mut lines))
-    });
+    let counted = record
+        .and_then(|record| turn(&mut env, handle, &to, |tier, give| tier.take(&record, give)));
     counts(&mut env, counted)
 }
 
@@ -166,8 +175,7 @@ extern "system" fn Java_weir_engine_Native_finish<'l>(
     handle: jlong,
     to: JObject<'l>,
 ) -> jlongArray {
-    let mut lines = |lines: &[u8]| hand(&mut env, &to, lines).map_err(io::Error::other);
-    let counted = with(handle, |tier| tier.finish(&mut lines));
+    let counted = turn(&mut env, handle, &to, |tier, give| tier.finish(give));
     counts(&mut env, counted)
 }
 

@@ -5,6 +5,7 @@ use crate::range::{of_neg, of_op};
 use crate::value::{Addr, Cmp, Lowered, Num, NumKind, NumOp, Test};
 use weir_packet::dns;
 use weir_packet::fields::FieldId;
+use weir_plan::address::IPV4;
 use weir_plan::print;
 use weir_plan::stage::Schema;
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value, address};
@@ -400,6 +401,3 @@ fn rare_text(args: &[Expr]) -> Option<FieldId> {
         _ => None,
     }
 }
-
-/// The addresses of IPv4.
-const IPV4: (u128, u128) = (0xffff << 32, 0xffff << 32 | 0xffff_ffff);

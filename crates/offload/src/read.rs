@@ -4,11 +4,9 @@ use crate::facts::Facts;
 use crate::frame::{Access, FACTS, Header, Slot, get, if_fact};
 use crate::value::{AddrRead, End, From, HeaderBits, NumRead};
 use crate::writer::{Place, Writer};
+use weir_base::address::V4;
 use weir_ebpf::{Alu, Cond, Reg, Reg::*};
 use weir_packet::{arp, ethernet, ipv4, ipv6, tcp};
-
-/// What stands above an IPv4 address in the low half of an address.
-const MAPPED: i64 = 0xffff_0000_0000;
 
 /// `R0 =` a field; goes on at `absent` where the frame does not have it.
 pub(crate) fn read_num(w: &mut Writer, access: Access, read: &NumRead, absent: Place) {
@@ -169,7 +167,7 @@ pub(crate) fn read_addr(w: &mut Writer, access: Access, read: AddrRead, absent: 
 /// The address of an IPv4 or ARP header.
 fn address4(w: &mut Writer, access: Access, at: usize, [high, low]: [Reg; 2]) {
     access.read(w, low, Header::Network, at as i16, 4);
-    w.constant(R5, MAPPED).alu(Alu::Or, low, R5).mov(high, 0);
+    w.constant(R5, V4 as i64).alu(Alu::Or, low, R5).mov(high, 0);
 }
 
 /// The address of an IPv6 header.
@@ -179,7 +177,7 @@ fn address6(w: &mut Writer, access: Access, at: usize, [high, low]: [Reg; 2]) {
     // One in the block of IPv4 has another number, see `weir_base::address`.
     let end = w.label("end_address6");
     w.jump_if(Cond::Ne, high, 0, end).mov(R5, low).alu(Alu::Rsh, R5, 32);
-    w.jump_if(Cond::Ne, R5, (MAPPED >> 32) as i32, end);
+    w.jump_if(Cond::Ne, R5, (V4 >> 32) as i32, end);
     w.constant(R5, 1 << 32).alu(Alu::Xor, low, R5);
     w.jump(end);
     w.bind(end);

@@ -7,6 +7,8 @@
 //!
 //! [`LinkType::FLOW_RECORDS`]: crate::source::LinkType::FLOW_RECORDS
 
+use weir_base::address::V4;
+
 /// A value that a flow record may have. An address takes two slots, the high half first; IPv4 is
 /// mapped into IPv6.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -121,9 +123,6 @@ impl Protocol {
     }
 }
 
-/// The IPv4 addresses among those of IPv6: `::ffff:0:0/96`.
-const MAPPED: u64 = 0xffff_0000_0000;
-
 /// Whether this is the first slot of an address.
 fn is_address(slot: usize) -> bool {
     let first = [Slot::Source, Slot::Destination, Slot::NextHop, Slot::Exporter];
@@ -167,7 +166,7 @@ impl FlowRecord {
 
     /// Sets an IPv4 address by the first of its slots.
     pub fn set_v4(&mut self, first: Slot, address: u32) {
-        self.set_address(first, u128::from(MAPPED | u64::from(address)));
+        self.set_address(first, u128::from(V4 | u64::from(address)));
     }
 
     /// The address of which this is the first slot.

@@ -5,7 +5,7 @@
 
 use crate::value::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use weir_base::address::number;
+use weir_base::address::{V4, number};
 
 /// A kind of addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,7 +28,7 @@ pub type Network = (u128, u8);
 
 const fn v4(a: u8, b: u8, c: u8, d: u8, len: u8) -> Network {
     let bits = u32::from_be_bytes([a, b, c, d]);
-    (0xffff << 32 | bits as u128, 96 + len)
+    (V4 as u128 | bits as u128, 96 + len)
 }
 
 const fn v6(high: u64, low: u64, len: u8) -> Network {
@@ -129,7 +129,7 @@ impl Block {
 }
 
 /// The first and the last IPv4 address, as in [`Value::Ip`].
-const IPV4: (u128, u128) = (0xffff << 32, 0xffff_ffff_ffff);
+pub const IPV4: (u128, u128) = (V4 as u128, V4 as u128 | u32::MAX as u128);
 
 /// Whether a network holds an address. One of IPv6 holds no IPv4 address, though these stand among
 /// its numbers.

@@ -19,11 +19,12 @@
 use super::bytes::{read_bytes, write_bytes};
 use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
-use crate::key::{Layout, MAPPED, Pool};
+use crate::key::{Layout, Pool};
 use crate::limits::SKETCHES_MAX;
 use crate::table::{fold, text_words};
 use datasketches::hll::{HllSketch, HllType, HllUnion};
 use std::any::Any;
+use weir_base::address::is_v4;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -104,7 +105,7 @@ pub(super) fn item_of_key(layout: &Layout, key: &[u64], parts: usize, pool: &Poo
 }
 
 fn address(high: u64, low: u64) -> u64 {
-    if high == 0 && low >> 32 == MAPPED { low & 0xffff_ffff } else { hash([high, low]) }
+    if is_v4(high, low) { low & 0xffff_ffff } else { hash([high, low]) }
 }
 
 fn text(bytes: &[u8]) -> u64 {

@@ -24,10 +24,11 @@ use super::states::Gathered;
 use super::tally::{CountedValues, ResultReader, Values};
 use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
-use crate::key::{Chosen, KeyPart, Layout, MAPPED, PACKED_WORDS_MAX, Pool, narrow_rows, pack};
+use crate::key::{Chosen, KeyPart, Layout, PACKED_WORDS_MAX, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
 use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::any::Any;
+use weir_base::address::is_v4;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
@@ -129,7 +130,7 @@ impl Distinct {
                 let (hi, lo) = column.pair();
                 input.each(|group, i| {
                     let i = i & (BATCH - 1);
-                    let v4 = hi[i] == 0 && lo[i] >> 32 == MAPPED;
+                    let v4 = is_v4(hi[i], lo[i]);
                     new[n & (BATCH - 1)] = word(group, lo[i] & 0xffff_ffff);
                     n += v4 as usize;
                     if !v4 {

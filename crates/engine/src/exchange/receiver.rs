@@ -347,7 +347,7 @@ impl Receiver {
         self.error.is_some() || self.machine.is_done()
     }
 
-    /// What went wrong with the sink, if anything did.
+    /// The error of the sink, if it had one.
     pub fn error(&self) -> Option<&RunError> {
         self.error.as_ref()
     }

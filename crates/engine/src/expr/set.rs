@@ -6,9 +6,6 @@ use weir_plan::{Member, Value, address};
 /// Ranges that are all compared with a value sooner than the right one is found by halving.
 const FEW: usize = 8;
 
-/// The IPv4 address 0.0.0.0 as an IPv6 address (RFC 4291, section 2.5.5.2).
-const MAPPED: u128 = 0xffff_0000_0000;
-
 /// Disjoint, ascending ranges of ordered numbers, both ends included.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ranges {
@@ -57,7 +54,7 @@ impl Ranges {
 
     /// Ranges of pairs, disjoint and ascending.
     pub(crate) fn of_pairs(pairs: Vec<(u128, u128)>) -> Ranges {
-        let (least, most) = (MAPPED, MAPPED | u128::from(u32::MAX));
+        let (least, most) = address::IPV4;
         let four = pairs.iter().filter(|(first, last)| *first <= most && *last >= least);
         let four = four.map(|&(first, last)| {
             let first = first.max(least);
@@ -172,19 +169,20 @@ mod tests {
         let set = Ranges::new(Class::Pair, &[Member::Net(Value::Net(ten, 104))]);
         assert!(set.has_pair(ten) && set.has_pair(ten + 0xff_ffff) && !set.has_pair(ten - 1));
         assert!(!set.has_pair(ten + 0x100_0000));
+        let (least, _) = address::IPV4;
         let everything = Ranges::new(Class::Pair, &[Member::Net(Value::Net(0, 0))]);
         assert!(everything.has_pair(0) && everything.has_pair(u128::MAX));
         // IPv4 has numbers among those of IPv6, and is no part of it.
-        assert!(everything.has_pair(MAPPED - 1) && !everything.has_pair(MAPPED));
-        assert!(!everything.has_pair(ten) && everything.has_pair(MAPPED + (1 << 32)));
+        assert!(everything.has_pair(least - 1) && !everything.has_pair(least));
+        assert!(!everything.has_pair(ten) && everything.has_pair(least + (1 << 32)));
     }
 
     #[test]
     fn few_ranges_and_many_answer_alike() {
         let edges = [0, 1, u128::from(u64::MAX), 1 << 64, u128::MAX - 1, u128::MAX];
-        let most = MAPPED | u128::from(u32::MAX);
+        let (least, most) = address::IPV4;
         // Ranges of IPv6, of IPv4, and across the first and the last address of IPv4.
-        for start in [0, MAPPED, MAPPED - 7, most - 97, most - 9] {
+        for start in [0, least, least - 7, most - 97, most - 9] {
             for n in [0, 1, FEW, FEW + 1, 3 * FEW] {
                 let range = |i: usize| {
                     let i = i as u128;
@@ -193,10 +191,10 @@ mod tests {
                 let mut pairs: Vec<_> = (0..n).map(range).collect();
                 pairs.extend((n % 2 == 1).then_some((u128::MAX - 1, u128::MAX)));
                 let set = Ranges::of_pairs(pairs.clone());
-                for n in (start..start + 300).chain(edges).chain([MAPPED, most]) {
+                for n in (start..start + 300).chain(edges).chain([least, most]) {
                     let naive = pairs.iter().any(|(first, last)| (first..=last).contains(&&n));
                     assert_eq!(set.has_pair(n), naive, "{n} in {pairs:?}");
-                    if (MAPPED..=most).contains(&n) {
+                    if (least..=most).contains(&n) {
                         assert_eq!(set.has_ipv4(n as u32), naive, "{n} in {pairs:?}");
                     }
                 }

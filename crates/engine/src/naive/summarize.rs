@@ -310,7 +310,7 @@ fn add_known(s: &Summarize, g: &PaneGroups, start: i128, window: &mut Taken) -> 
     added
 }
 
-/// What the clock of the windows shows at a time.
+/// The time that the clock of the windows shows at a time of packets.
 fn clock(s: &Summarize, t: i64) -> i64 {
     s.zone.map_or(t, |zone| zones::clock(zone, t))
 }
@@ -320,7 +320,8 @@ fn when(s: &Summarize, shown: i64) -> i64 {
     s.zone.map_or(shown, |zone| zones::when(zone, shown))
 }
 
-/// What the clock of the windows shows when the watermark is here, and they stay open so long.
+/// The time that the clock of the windows shows at a watermark, less the time for which they stay
+/// open.
 fn closing(s: &Summarize, watermark: i64, lateness: i64) -> i128 {
     match s.zone {
         None => watermark as i128 - lateness as i128,

@@ -23,8 +23,8 @@ pub(super) const FIELDS: &[Entry] = &[
         "EtherType of the payload, after any VLAN tags (IEEE 802.3); also from Linux cooked \
          captures.",
         |rows, out| {
-            let (have, plain) = (with_ethertype(rows), plain(rows));
-            rows.words(out, have, |i| ethertype(rows, &plain, i))
+            let types = types(rows);
+            rows.words(out, types.have, |i| types.of(rows, i))
         },
     ),
     mac(
@@ -78,9 +78,8 @@ pub(super) fn plain(rows: &Rows<'_>) -> Bits {
 
 /// The rows of one EtherType.
 pub(super) fn with_type(rows: &Rows<'_>, wanted: u16) -> Bits {
-    let plain = plain(rows);
-    let is = |&i: &usize| ethertype(rows, &plain, i) == u64::from(wanted);
-    with_ethertype(rows).iter().filter(is).collect()
+    let types = types(rows);
+    types.have.iter().filter(|&i| types.of(rows, i) == u64::from(wanted)).collect()
 }
 
 /// EtherTypes of a batch.

@@ -11,11 +11,7 @@ use crate::text::Text;
 use crate::udp::Udp;
 use crate::walk::{Layer, Layers};
 use crate::{ipv4, ipv6};
-use weir_base::address::words_of_v6;
-
-/// The high half of an IPv4 address mapped into an IPv6 one (RFC 4291, section 2.5.5.2) is 0; this
-/// is what stands before it in the low half.
-pub(crate) const MAPPED: u64 = 0xffff_0000_0000;
+use weir_base::address::{V4, words_of_v6};
 
 /// A batch, its layers, and the rows that are wanted of it.
 pub(crate) struct Rows<'a> {
@@ -213,7 +209,7 @@ impl<'a> Rows<'a> {
 
     /// The same with IPv4 addresses.
     pub(crate) fn some_v4(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> Option<u32>) {
-        self.some_pairs(out, have, |i| Some(u128::from(MAPPED | u64::from(f(i)?))));
+        self.some_pairs(out, have, |i| Some(u128::from(V4 | u64::from(f(i)?))));
     }
 
     /// Sets the rows among `have` of a boolean column for which there is a truth.
@@ -324,7 +320,7 @@ impl<'a> Rows<'a> {
     #[inline(always)]
     pub(crate) fn address(&self, i: usize, six: bool, at: [usize; 2]) -> (u64, u64) {
         let at = self.l3(i) + at[usize::from(six)];
-        if six { self.v6(i, at) } else { (0, MAPPED | self.be32(i, at)) }
+        if six { self.v6(i, at) } else { (0, V4 | self.be32(i, at)) }
     }
 
     /// The high and the low word of the number of the IPv6 address at byte `at` of row `i`.
@@ -354,7 +350,7 @@ impl<'a> Rows<'a> {
     pub(crate) fn v4_pairs(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) {
         let have = self.provide(out, have);
         let (hi, lo) = out.pair_mut();
-        self.each(have, |i| (hi[i], lo[i]) = (0, MAPPED | f(i)));
+        self.each(have, |i| (hi[i], lo[i]) = (0, V4 | f(i)));
     }
 
     /// Marks the wanted ones of the rows `have` present.

@@ -1,11 +1,12 @@
 //! The fields of the tunnels that a packet came in.
 
 use super::entry::{Entry, int, ip, whether};
-use super::rows::{MAPPED, Rows};
+use super::rows::Rows;
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::walk::Layer;
 use crate::{ipv4, ipv6};
+use weir_base::address::V4;
 
 /// The rows of the catalogue.
 pub(super) const FIELDS: &[Entry] = &[
@@ -57,7 +58,7 @@ fn address(rows: &Rows<'_>, out: &mut Column, in_four: usize, in_six: usize) {
         let outer = usize::from(rows.layers.below[i].outer);
         let [version] = rows.load(i, outer);
         match version >> 4 {
-            4 => (0, MAPPED | rows.be32(i, outer + in_four)),
+            4 => (0, V4 | rows.be32(i, outer + in_four)),
             _ => rows.v6(i, outer + in_six),
         }
     });

@@ -1,4 +1,4 @@
-//! What a receiver does that goes on after all of its probes have ended.
+//! A receiver that goes on after all of its probes have ended.
 
 use super::{HeldNode, Receiver};
 use crate::rows::Sink;
@@ -21,8 +21,8 @@ impl Receiver {
     }
 
     /// Closes all windows that groups have come of, those of further stages too, where no probe is
-    /// waited for: otherwise these stay open until a probe sends again. What comes later of these
-    /// windows is late.
+    /// waited for: otherwise they stay open until a probe sends again. Groups of these windows that
+    /// come afterwards are late.
     pub fn rest(&mut self, sink: &mut dyn Sink) {
         if self.streams.waits() {
             return;

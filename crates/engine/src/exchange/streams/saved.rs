@@ -1,11 +1,11 @@
-//! What has come of producers, in a checkpoint.
+//! The streams of producers, in a checkpoint.
 
 use super::{Consequence, EndOf, LIVES, LifeMessages, LossNews, ProbeLives, Streams, UnseenSpan};
 use crate::checkpoint::{BadState, Checkpoint, Passed, Saved};
 use crate::limits::EXCHANGE_PROBES_MAX;
 
 impl Streams {
-    /// Saves what has come, or restores it; losses are of so many nodes.
+    /// Saves the streams, or restores them; `nodes` report losses.
     pub(in crate::exchange) fn pass_state(
         &mut self,
         nodes: usize,

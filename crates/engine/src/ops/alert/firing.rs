@@ -28,7 +28,7 @@ pub(super) struct Firing {
 }
 
 impl Firing {
-    /// What is known of a key before anything is.
+    /// A key of which no row has come.
     fn nothing() -> Firing {
         let peak = Evidence {
             ts: Value::Absent,

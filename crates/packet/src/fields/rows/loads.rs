@@ -1,11 +1,12 @@
 //! Readers of bytes at fixed places: where all wanted rows are plain IPv4 packets these are the
 //! same places in all, and the loop holds a load and little else.
 
-use super::{MAPPED, Rows, be32};
+use super::{Rows, be32};
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::ipv4;
 use crate::limits::BATCH;
+use weir_base::address::V4;
 
 /// Where plain IPv4 packets start, and behind how many bytes their IP header.
 struct Starts<'a> {
@@ -66,7 +67,7 @@ impl Rows<'_> {
             self.provide(out, have);
             let (hi, lo) = out.pair_mut();
             hi[..starts.offsets.len()].fill(0);
-            self.load_all(&starts, starts.l3 + at[0], lo, |address| MAPPED | be32(address));
+            self.load_all(&starts, starts.l3 + at[0], lo, |address| V4 | be32(address));
             return;
         }
         self.ip_pairs(out, |i, six| self.address(i, six, at));
