@@ -165,6 +165,44 @@ mod tests {
     }
 
     #[test]
+    fn protocols_have_names_or_numbers() {
+        let show = |link, bytes: &[u8]| show(link, bytes, bytes.len(), &["protocol"]);
+        let ethernet = |frame: Frame| show(LinkType::ETHERNET, &frame.bytes());
+        let v4 = || Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+        let six = |n: u128| std::net::Ipv6Addr::from_bits(n);
+        let arp = || Frame::ethernet().arp(1, ([2; 6], [10; 4].into()), ([0; 6], [10; 4].into()));
+        assert_eq!(ethernet(v4().tcp(1, 2)), "protocol=tcp");
+        assert_eq!(ethernet(v4().udp(1, 2).fragment(8, false)), "protocol=udp");
+        assert_eq!(
+            ethernet(Frame::ethernet().ipv6(six(1), six(2)).icmp6(128, 0)),
+            "protocol=icmp6"
+        );
+        assert_eq!(ethernet(arp()), "protocol=arp");
+        let in_ip = |number: u8| {
+            let mut bytes = v4().udp(1, 2).bytes();
+            bytes[14 + crate::ipv4::PROTOCOL] = number;
+            show(LinkType::ETHERNET, &bytes)
+        };
+        assert_eq!(
+            [in_ip(0), in_ip(89), in_ip(255)].join(" "),
+            "protocol=ip 0 protocol=ospf protocol=ip 255"
+        );
+        let of_type = |number: u16| {
+            let mut bytes = arp().bytes();
+            bytes[12..14].copy_from_slice(&number.to_be_bytes());
+            show(LinkType::ETHERNET, &bytes)
+        };
+        for (number, name) in
+            [(0x88cc, "lldp"), (0x9001, "type 0x9001"), (0xffff, "type 0xffff"), (38, "llc")]
+        {
+            assert_eq!(of_type(number), format!("protocol={name}"));
+        }
+        // No header says it.
+        assert_eq!(show(LinkType(147), &[0; 20]), "");
+        assert_eq!(show(LinkType::ETHERNET, &v4().tcp(1, 2).bytes()[..10]), "");
+    }
+
+    #[test]
     fn who_brought_a_frame() {
         let names = InterfaceNames::default();
         let eth0 = names.number("eth0");

@@ -82,6 +82,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("linktype", Mapping::None("tshark numbers encapsulations in a way of its own")),
     ("interface", formed(ANY, &["frame.interface_name"], By(interface))),
     ("direction", Mapping::None("tshark shows what a file says by fields of each link layer")),
+    ("protocol", Mapping::None("tshark names the innermost protocol that it reads")),
     ("malformed", OURS),
     ("cut", OURS),
     ("eth", has(&["eth"])),
