@@ -7,3 +7,4 @@ pub mod address;
 pub mod alert;
 pub mod full;
 pub mod harmless;
+pub mod spool;

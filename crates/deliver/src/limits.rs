@@ -20,17 +20,11 @@ pub const QUEUE_ALERTS_MAX: usize = 16_384;
 /// Bytes of the alerts that wait for a target.
 pub const QUEUE_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes of a file with alerts that wait.
+/// Bytes on disk of the alerts that wait for a target.
 pub const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 
 /// How long alerts that wait at the end of a run may still take to be delivered.
 pub const DRAIN: Duration = Duration::from_secs(10);
-
-/// How long a process waits for another one to let go of the files of a receiver, ...
-pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-
-/// ... and how often it looks.
-pub(crate) const LOCK_EVERY: Duration = Duration::from_millis(10);
 
 /// How often the process looks at its end whether the run was killed meanwhile, where it keeps in
 /// files what waits.

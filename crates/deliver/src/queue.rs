@@ -32,7 +32,7 @@ impl QueueState {
         let Some(alert) = self.alerts.pop_front() else { return };
         self.bytes -= alert.bytes();
         if let Some(journal) = &mut self.journal {
-            journal.remove(&alert, self.alerts.is_empty());
+            journal.remove_first();
         }
     }
 }
@@ -75,11 +75,10 @@ impl Queue {
             return false;
         }
         state.bytes = bytes;
-        let QueueState { alerts, journal, .. } = &mut *state;
-        if let Some(journal) = journal {
-            journal.add(&alert, alerts.iter());
+        if let Some(journal) = &mut state.journal {
+            journal.add(&alert);
         }
-        alerts.push_back(alert);
+        state.alerts.push_back(alert);
         self.changed.notify_all();
         true
     }

@@ -27,12 +27,6 @@ pub const DRAIN: Duration = Duration::from_secs(30);
 /// have started, and waits for the files.
 pub const DRAIN_CUT: Duration = Duration::from_secs(1);
 
-/// How often a process looks whether another one has let go of the records on disk, ...
-pub const LOCK_TRIES: u32 = 500;
-
-/// ... and how long it waits between.
-pub const LOCK_EVERY: Duration = Duration::from_millis(10);
-
 /// Bytes of a file of properties.
 pub const PROPERTIES_MAX: usize = 64 << 10;
 

@@ -3,7 +3,7 @@
 use crate::client::{Watch, check, config, in_words, partitions, plain, record_bytes};
 use crate::limits::{DRAIN, DRAIN_CUT, WAITING_KIB, WAITING_RECORDS};
 use crate::order::CarrierOrder;
-use crate::spill::{Kept, OutRecord, Spill};
+use crate::spill::OutRecord;
 use crate::{KafkaFault, Say};
 use parking_lot::{Mutex, MutexGuard};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -14,6 +14,7 @@ use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
+use weir_base::spool::{Spool, Spooled};
 
 /// How long is waited at a time for room among the records that wait.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -47,7 +48,7 @@ pub(crate) struct Outbound<'a> {
     parent: u32,
     /// The records on disk, if any may wait there. Who holds it may hand records to the client, so
     /// that they stay in order.
-    route: Mutex<Option<Spill>>,
+    route: Mutex<Option<Spool>>,
     /// Whether the records on disk can't be sent any more.
     disk_failed: AtomicBool,
     /// Whether nothing more is sent, since nothing was delivered for [`DRAIN`].
@@ -99,8 +100,8 @@ impl<'a> Outbound<'a> {
     }
 
     /// The same, where records may wait on disk; what an earlier run has left there goes first.
-    pub(crate) fn over(self, spill: Option<Spill>) -> Outbound<'a> {
-        if let Some(waiting) = spill.as_ref().map(Spill::bytes).filter(|bytes| *bytes > 0) {
+    pub(crate) fn over(self, spill: Option<Spool>) -> Outbound<'a> {
+        if let Some(waiting) = spill.as_ref().map(Spool::bytes).filter(|bytes| *bytes > 0) {
             (self.say)(&format!("{waiting} bytes wait on disk that an earlier run has left"));
         }
         Outbound { route: Mutex::new(spill), ..self }
@@ -206,7 +207,7 @@ impl<'a> Outbound<'a> {
     pub(crate) fn send_or_keep(
         &self,
         offer: impl Fn() -> Result<bool, KafkaFault>,
-        keep: impl Fn(&mut Spill) -> io::Result<Kept>,
+        keep: impl Fn(&mut Spool) -> io::Result<Spooled>,
     ) -> Result<(), KafkaFault> {
         let watch = self.client.client().context();
         let (mut idle, mut before) = (Duration::ZERO, None);
@@ -218,15 +219,15 @@ impl<'a> Outbound<'a> {
             }
             let mut route = self.route();
             let is_given_up = self.is_given_up();
-            if !is_given_up && route.as_ref().is_none_or(Spill::is_empty) && offer()? {
+            if !is_given_up && route.as_ref().is_none_or(Spool::is_empty) && offer()? {
                 watch.has_room();
                 return Ok(());
             }
             if let Some(spill) = route.as_mut() {
                 spill.leave_room(watch.waiting_bytes.load(Ordering::Relaxed));
                 match keep(spill).map_err(KafkaFault::Spill)? {
-                    Kept::Kept => return Ok(()),
-                    Kept::Full(why) => watch.is_full(why.map(|e| e.to_string())),
+                    Spooled::Kept => return Ok(()),
+                    Spooled::Full(why) => watch.is_full(why.map(|e| e.to_string())),
                 }
             }
             drop(route);
@@ -249,7 +250,7 @@ impl<'a> Outbound<'a> {
         was_killed && self.route().is_some()
     }
 
-    fn route(&self) -> MutexGuard<'_, Option<Spill>> {
+    fn route(&self) -> MutexGuard<'_, Option<Spool>> {
         self.route.lock()
     }
 
@@ -277,7 +278,8 @@ impl<'a> Outbound<'a> {
             let mut route = self.route();
             let Some(spill) = route.as_mut() else { return Ok(()) };
             let is_sent = match spill.front().map_err(KafkaFault::Spill)? {
-                Some(record) => offer(record)?,
+                // One that can't be read is none of ours.
+                Some(bytes) => OutRecord::read(bytes).map_or(Ok(true), |record| offer(&record))?,
                 None => false,
             };
             if is_sent {
@@ -305,7 +307,7 @@ impl<'a> Outbound<'a> {
             if self.is_waited_for() {
                 return;
             }
-            if done && self.route().as_ref().is_none_or(Spill::is_empty) {
+            if done && self.route().as_ref().is_none_or(Spool::is_empty) {
                 return;
             }
             let now = watch.delivered.load(Ordering::Relaxed);
@@ -345,7 +347,8 @@ impl<'a> Outbound<'a> {
         let _ = self.client.flush(STEP);
         let still = u64::try_from(self.client.in_flight_count()).unwrap_or(0);
         let returned = self.client.client().context().take_returned();
-        let records: Vec<OutRecord> = returned.iter().filter_map(restore).collect();
+        let records = returned.iter().filter_map(restore).map(|record| record.to_bytes());
+        let records: Vec<Vec<u8>> = records.collect();
         let kept = spill.put_before(&records).unwrap_or_else(|e| {
             (self.say)(&format!("records in memory can't wait on disk: {e}"));
             0
@@ -361,7 +364,7 @@ impl<'a> Outbound<'a> {
     /// How many records were delivered, if all were, and so many are lost.
     fn end(&self, lost: u64, read: Result<(), KafkaFault>) -> Result<u64, KafkaFault> {
         let watch = self.client.client().context();
-        let on_disk = |spill: &Spill| if spill.is_empty() { 0 } else { spill.bytes() };
+        let on_disk = |spill: &Spool| if spill.is_empty() { 0 } else { spill.bytes() };
         let (on_disk, torn) =
             self.route().as_ref().map_or((0, 0), |spill| (on_disk(spill), spill.torn()));
         if let Some(why) = watch.refusal() {

@@ -5,7 +5,7 @@ use crate::limits::HEAD_EVERY_MESSAGES;
 use crate::order::{CarrierOrder, ProduceOrder};
 use crate::outbound::{OnDisk, Outbound, Telling};
 use crate::record::{CUT, EPOCH_HEADER, parts};
-use crate::spill::{OutHeader, OutRecord, Spill};
+use crate::spill::{self, OutHeader, OutRecord};
 use crate::{KafkaFault, PipeOfProbe, Produced, Say};
 use rdkafka::message::{Header, Headers as _, Message as _, OwnedHeaders, OwnedMessage};
 use std::io::{self, Read};
@@ -43,7 +43,10 @@ pub fn produce(
     let partition = partition_of(&task.log, count)?;
     let spill = match &task.spill {
         None => None,
-        Some(spill) => Some(Spill::of(spill, &order.topic, &task.log).map_err(KafkaFault::Spill)?),
+        Some(spill) => {
+            let spool = spill::of_probe(spill, &order.topic, &task.log);
+            Some(spool.map_err(KafkaFault::Spill)?)
+        }
     };
     let records = Records { out: out.over(spill), order, task, partition };
     ready()?;
@@ -131,7 +134,7 @@ impl Records<'_> {
 
     /// Hands a record to the client, or keeps it on disk, as soon as there is room.
     fn send(&self, record: &OutRecord) -> Result<(), KafkaFault> {
-        self.out.send_or_keep(|| self.offer(record), |spill| spill.push(record))
+        self.out.send_or_keep(|| self.offer(record), |spool| spool.push(&record.to_bytes()))
     }
 
     /// Hands a record to the client; whether it has room.

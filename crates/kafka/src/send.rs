@@ -4,11 +4,12 @@ use crate::limits::FRAME_MAX;
 use crate::order::{CarrierOrder, PacketsOrder};
 use crate::outbound::{Numbered, OnDisk, Outbound, Telling};
 use crate::packets::{PacketHead, PacketKind, PacketRecordBuilder, packets_of, read_head};
-use crate::spill::{OutRecord, Spill};
+use crate::spill::{self, OutRecord};
 use crate::worker::FromWorker;
 use crate::{KafkaFault, PipeOfProbe, Say};
 use rdkafka::message::{Message as _, OwnedMessage};
 use std::io::{self, BufReader, Read};
+use weir_base::spool::Spool;
 
 /// Bytes that are read from the pipe at once; longer records are read where they are wanted.
 const READ_BYTES: usize = 16 << 10;
@@ -42,7 +43,7 @@ pub fn send_packets(
     };
     let spill = match &task.spill {
         None => None,
-        Some(spill) => Some(Spill::of_packets(spill, &order.topic).map_err(KafkaFault::Spill)?),
+        Some(spill) => Some(spill::of_packets(spill, &order.topic).map_err(KafkaFault::Spill)?),
     };
     let telling = Telling { say, meanwhile };
     send(order, (from, spill), ready, telling, |sender, pipe, count| sender.packets(pipe, count))
@@ -70,7 +71,7 @@ type Pipe<'a> = BufReader<&'a mut dyn Read>;
 /// after what waits on disk.
 fn send<'a>(
     order: &CarrierOrder,
-    (from, spill): (PipeOfProbe<'a>, Option<Spill>),
+    (from, spill): (PipeOfProbe<'a>, Option<Spool>),
     ready: &mut dyn FnMut(i32) -> io::Result<()>,
     telling: Telling<'_>,
     read: impl FnOnce(&Sender<'_>, &mut Pipe<'a>, i32) -> Result<(), KafkaFault>,
@@ -148,7 +149,7 @@ impl Sender<'_> {
     fn send_packets(&self, epoch: u64, partition: u32, value: &[u8]) -> Result<(), KafkaFault> {
         self.out.send_or_keep(
             || self.offer(partition, value),
-            |spill| spill.push(&kept(epoch, partition, value)),
+            |spool| spool.push(&kept(epoch, partition, value).to_bytes()),
         )
     }
 
