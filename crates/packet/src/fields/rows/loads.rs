@@ -6,7 +6,8 @@ use crate::bits::Bits;
 use crate::column::Column;
 use crate::ipv4;
 use crate::limits::BATCH;
-use weir_base::address::V4;
+use crate::walk::Layer;
+use weir_base::address::{V4, words_of_v6};
 
 /// Where plain IPv4 packets start, and behind how many bytes their IP header.
 struct Starts<'a> {
@@ -70,7 +71,22 @@ impl Rows<'_> {
             self.load_all(&starts, starts.l3 + at[0], lo, |address| V4 | be32(address));
             return;
         }
-        self.ip_pairs(out, |i, six| self.address(i, six, at));
+        let have = self.provide(out, have);
+        let (hi, lo) = out.pair_mut();
+        // Hardly any IPv6 address begins with 64 zeros, so that its number is its bytes.
+        let mut is_rare = false;
+        self.each_ip(have, |i, six| {
+            let at = self.l3(i) + at[usize::from(six)];
+            (hi[i], lo[i]) = match six {
+                true => (self.be64(i, at), self.be64(i, at + 8)),
+                false => (0, V4 | self.be32(i, at)),
+            };
+            is_rare |= six & (hi[i] == 0);
+        });
+        if is_rare {
+            let six = have.and(self.has(Layer::Ipv6));
+            six.each(|i| (hi[i], lo[i]) = words_of_v6(hi[i], lo[i]));
+        }
     }
 
     /// Sets the rows `have` of a boolean column to what `f` makes of the bytes `at` from the start
