@@ -14,6 +14,7 @@ use crate::snapshot::{QueryOrder, Row, RowOrder, Snapshot};
 use crate::table::{Column, Data, Table};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::sync::Arc;
+use weir_lang::ReadingRules;
 
 mod tables;
 
@@ -434,7 +435,8 @@ impl Setup {
         // Of files everything is counted in one go; of a wire, which may be fast, what is shown.
         let data = if pace == Pace::Whole { Data::FIXED.to_vec() } else { vec![Data::Hosts] };
         let (keys, query, filter) = (String::new(), None, String::new());
-        Setup { data, keys, query, filter, pace, workers, filters: 0, changes: 0 }
+        let rules = ReadingRules::default();
+        Setup { data, keys, query, filter, pace, workers, rules, filters: 0, changes: 0 }
     }
 }
 

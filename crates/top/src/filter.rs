@@ -2,7 +2,7 @@
 
 use crate::limits::FILTER_MAX;
 use std::sync::LazyLock;
-use weir_lang::{Diagnostic, LanguageWord, Query, WordKind, compile, words};
+use weir_lang::{Diagnostic, LanguageWord, Query, ReadingRules, WordKind, compile, words};
 use weir_plan::Stage;
 
 /// What stands before a condition.
@@ -33,14 +33,14 @@ impl Fault {
 /// # Errors
 /// The first mistake.
 pub fn check(condition: &str) -> Result<(), Fault> {
-    condition_stages(condition).map(drop)
+    condition_stages(condition, ReadingRules::default()).map(drop)
 }
 
 /// The stages of a condition on packets; an empty one has none.
 ///
 /// # Errors
 /// The first mistake.
-pub(crate) fn condition_stages(condition: &str) -> Result<Vec<Stage>, Fault> {
+pub(crate) fn condition_stages(condition: &str, rules: ReadingRules) -> Result<Vec<Stage>, Fault> {
     let whole = |message: String| Err(Fault::of_all(condition, message));
     if condition.trim().is_empty() {
         return Ok(Vec::new());
@@ -48,7 +48,7 @@ pub(crate) fn condition_stages(condition: &str) -> Result<Vec<Stage>, Fault> {
     if condition.len() > FILTER_MAX {
         return whole(format!("a filter is at most {FILTER_MAX} bytes long"));
     }
-    let mut stages = stages(BEFORE, condition)?;
+    let mut stages = stages_by(BEFORE, condition, rules)?;
     if after_conditions(&stages) != nothing_after() {
         return whole("a filter is one condition, without further stages".to_owned());
     }
@@ -62,8 +62,13 @@ pub(crate) fn condition_stages(condition: &str) -> Result<Vec<Stage>, Fault> {
 /// # Errors
 /// The first mistake, by its place in what was typed.
 pub(crate) fn stages(before: &str, typed: &str) -> Result<Vec<Stage>, Fault> {
+    stages_by(before, typed, ReadingRules::default())
+}
+
+fn stages_by(before: &str, typed: &str, rules: ReadingRules) -> Result<Vec<Stage>, Fault> {
     let text = format!("{before}{typed}\n");
-    match compile(&Query { name: "typed", text: &text }, &weir_lang::Options::default()) {
+    let options = weir_lang::Options { rules, ..weir_lang::Options::default() };
+    match compile(&Query { name: "typed", text: &text }, &options) {
         Err(diagnostics) => match diagnostics.iter().find(|d| d.is_error()) {
             Some(first) => Err(fault(first, before, typed)),
             None => Err(Fault::of_all(typed, "this can't be read".to_owned())),

@@ -4,7 +4,7 @@ use crate::filter::condition_stages;
 use crate::limits::{GROUPS_MAX, ROWS_OF_WINDOW};
 use crate::queried::LibraryQuery;
 use crate::table::Data;
-use weir_lang::{Options, Query, compile, render};
+use weir_lang::{Options, Query, ReadingRules, compile, render};
 use weir_plan::{Input, Program};
 
 /// How the time of a run goes on.
@@ -33,6 +33,8 @@ pub struct Setup {
     pub pace: Pace,
     /// How many threads count.
     pub workers: usize,
+    /// What the options of the run make of the texts of queries.
+    pub rules: ReadingRules,
     /// Grows with each change of the filter.
     pub filters: u64,
     /// Grows with each change.
@@ -182,12 +184,12 @@ impl Setup {
     pub fn compile(&self) -> Result<Vec<(String, Program)>, String> {
         let one = |(name, text): (String, String)| {
             let query = Query { name: &name, text: &text };
-            let options = Options { program: &name, ..Options::default() };
+            let options = Options { program: &name, rules: self.rules, ..Options::default() };
             match compile(&query, &options) {
                 Ok(compiled) => {
                     let is_query = Role::of_output(&name) == Role::Query;
                     let filter = if is_query { self.filter.as_str() } else { "" };
-                    Ok((name.clone(), filtered(compiled.program, filter)?))
+                    Ok((name.clone(), filtered(compiled.program, filter, self.rules)?))
                 }
                 Err(diagnostics) => Err(render(&diagnostics, &query, false)),
             }
@@ -197,8 +199,8 @@ impl Setup {
 }
 
 /// A program over the packets that meet a condition.
-fn filtered(mut program: Program, condition: &str) -> Result<Program, String> {
-    let conditions = condition_stages(condition).map_err(|fault| fault.message)?;
+fn filtered(mut program: Program, condition: &str, rules: ReadingRules) -> Result<Program, String> {
+    let conditions = condition_stages(condition, rules).map_err(|fault| fault.message)?;
     for pipeline in program.pipelines.iter_mut().filter(|p| p.input == Input::Packets) {
         pipeline.stages.splice(..0, conditions.iter().cloned());
     }

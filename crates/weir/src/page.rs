@@ -11,7 +11,7 @@ use weir_control::{Answers, Passes};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_http::{Lookups, Page};
-use weir_lang::{Diagnostic, Query};
+use weir_lang::{Diagnostic, Query, ReadingRules};
 
 /// Whether the page was built into this program.
 pub(crate) const IS_BUILT: bool = cfg!(feature = "serve");
@@ -129,11 +129,15 @@ impl RunPhase {
     }
 }
 
-/// The answers that do not depend on packets.
-pub(crate) fn lookups(phase: RunPhase, (stats, answers): (&Stats, &Arc<Answers>)) -> Lookups {
+/// The answers that do not depend on packets, for queries that mean what the run's `rules` say.
+pub(crate) fn lookups(
+    phase: RunPhase,
+    rules: ReadingRules,
+    (stats, answers): (&Stats, &Arc<Answers>),
+) -> Lookups {
     let (flows, answers) = (StageFlowView::new(stats.clone()), Arc::clone(answers));
     Lookups {
-        check: Box::new(check),
+        check: Box::new(move |text, params| check(text, params, rules)),
         fields: json!({ "words": words() }),
         library: json!({ "queries": of_packets().map(entry).collect::<Vec<_>>() }),
         run: Box::new(move || phase.value()),
@@ -147,7 +151,7 @@ pub(crate) fn of_packets() -> impl Iterator<Item = &'static Entry> {
 }
 
 /// What is wrong with a query, and what its rows would be.
-fn check(text: &str, params: &[(String, String)]) -> Value {
+fn check(text: &str, params: &[(String, String)], rules: ReadingRules) -> Value {
     if text.len() > CHECKED_MAX {
         let message = format!("a query that is typed is at most {} KiB long", CHECKED_MAX >> 10);
         let to = text.encode_utf16().count();
@@ -158,6 +162,7 @@ fn check(text: &str, params: &[(String, String)]) -> Value {
     let options = weir_lang::Options {
         params,
         signatures: functions.signatures(),
+        rules,
         ..weir_lang::Options::default()
     };
     let param = |param: weir_lang::ParamInfo| {

@@ -40,7 +40,6 @@ fn asks_for_rows(options: &RunOptions) -> bool {
         || options.plot.is_some()
         || !options.params.is_empty()
         || options.site.site.is_some()
-        || !options.rules.flow_key.is_empty()
         || !options.rows.suppress.is_empty()
         || options.rows.deliver.is_asked_for()
         || options.later.control.is_some()
@@ -66,7 +65,12 @@ mod tests {
             let args = LibraryArgs::try_parse_from(line.split(' ')).expect("parses");
             assert_eq!(asks_for_rows(&args.options), expected, "{line}");
         };
-        for line in ["top -r x", "top -i eth0 -j 2 -q tcp port 80", "top -r x -c 5 --lateness 1s"] {
+        for line in [
+            "top -r x",
+            "top -i eth0 -j 2 -q tcp port 80",
+            "top -r x -c 5 --lateness 1s",
+            "top -r x --flow-key vlan",
+        ] {
             check(line, false);
         }
         for line in [

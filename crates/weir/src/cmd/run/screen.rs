@@ -71,7 +71,8 @@ pub(crate) fn show(
     if let Some(folder) = options.lookback.capture_dir.as_ref().filter(|folder| !folder.is_dir()) {
         return Err(usage(format!("--capture-dir {}: there is no such folder", folder.display())));
     }
-    let setup = Setup::first(pace, options.workers.get());
+    let rules = options.rules.rules()?;
+    let setup = Setup { rules, ..Setup::first(pace, options.workers.get()) };
     let programs = setup.compile().map_err(anyhow::Error::msg)?;
     let run = Run {
         program: side_by_side(programs.clone())?,

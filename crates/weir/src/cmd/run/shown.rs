@@ -62,7 +62,8 @@ impl Run<'_> {
         let api = api.map(|answers| -> anyhow::Result<Api> {
             let earlier = self.earlier(held);
             let packets = earlier.map(|earlier| packets::finder(earlier, Arc::clone(&answers)));
-            let lookups = page::lookups(self.phase.clone(), (stats, &answers));
+            let (phase, rules) = (self.phase.clone(), self.options.rules.rules()?);
+            let lookups = page::lookups(phase, rules, (stats, &answers));
             if let Some(shelf) = &shelf {
                 let (notes, term) = (self.notes.clone(), *self.term);
                 let says = !self.options.quiet && !self.shows_screen;
