@@ -6,7 +6,7 @@
 //! theirs.
 
 use crate::table::HashKey;
-use weir_packet::fields::FieldId;
+use weir_plan::keys::KeyField;
 use weir_plan::place::{Partition, Placement};
 use weir_plan::{Input, Program};
 
@@ -21,8 +21,8 @@ pub(crate) struct Partitioning {
 pub(crate) enum SpreadBy {
     /// Batch by batch, to any worker.
     Batches,
-    /// By the values of these fields.
-    Key(Vec<FieldId>),
+    /// By the values of these fields, or the networks that they are in.
+    Key(Vec<KeyField>),
     /// All to this worker.
     Worker(usize),
 }
@@ -124,7 +124,7 @@ mod tests {
             Partitionings::new(&program, &place(&program), workers, HashKey::random());
         let name = |by: &SpreadBy| match by {
             SpreadBy::Batches => "batches".to_owned(),
-            SpreadBy::Key(key) => key[0].info().name.to_owned(),
+            SpreadBy::Key(key) => key[0].to_string(),
             SpreadBy::Worker(worker) => worker.to_string(),
         };
         let found: Vec<_> =

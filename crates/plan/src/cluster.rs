@@ -14,7 +14,7 @@
 //! key by which the packets of a pipeline are spread stays what it is: its state is where that
 //! says.
 
-use crate::keys::{FieldSet, describe, largest_common};
+use crate::keys::{FieldSet, KeyField, describe, largest_common};
 use crate::limits::NARROW_BITS;
 use weir_packet::fields::{FieldId, FieldType};
 
@@ -137,8 +137,12 @@ fn closest(keyed: &[Keyed]) -> Option<(usize, usize, FieldSet)> {
 const INTERFACE: FieldId = FieldId::named("interface");
 const DIRECTION: FieldId = FieldId::named("direction");
 
-/// Whether a field takes so many values that packets spread by it go to all workers.
-fn is_wide(field: &FieldId) -> bool {
+/// Whether a part takes so many values that packets spread by it go to all workers.
+fn is_wide(part: &KeyField) -> bool {
+    let KeyField { field, network } = part;
+    if let Some(network) = network {
+        return network.v4.max(network.v6) > NARROW_BITS;
+    }
     match field.info().ty {
         FieldType::Bool => false,
         FieldType::Int => field.info().bits > NARROW_BITS,
@@ -157,7 +161,7 @@ mod tests {
             Some(key) => key.fields.to_vec(),
             None => vec![by_name(name).expect("a field")],
         };
-        Need::Key(names.split(' ').flat_map(fields).collect())
+        Need::Key(names.split(' ').flat_map(fields).map(KeyField::from).collect())
     }
 
     /// Each cluster as its key and its pipelines.

@@ -1,12 +1,8 @@
 //! Partitions of one stream of packets, each processed by itself: whether the rows of all of them
 //! are those of one run, and how far back a run has to read to go on where another one stopped.
 
-use crate::keys::{FieldSet, describe, determined};
+use crate::keys::{FieldSet, KeyColumns, describe, determines};
 use crate::{Expr, ExprKind, Pipeline, Program, SampleBy, Stage, Window};
-use weir_packet::fields::FieldId;
-
-/// Of each column of rows, the packet field whose value it holds, if it holds one unchanged.
-type Fields = Vec<Option<FieldId>>;
 
 /// Whether the rows of a program over all packets are those of the partitions together, where
 /// packets with equal values of `key` are in one partition, and in order.
@@ -14,15 +10,15 @@ type Fields = Vec<Option<FieldId>>;
 /// # Errors
 /// Names the stage for which they are not, and why.
 pub fn rows_by_partition(program: &Program, key: &FieldSet) -> Result<(), String> {
-    let mut all: Vec<Fields> = Vec::new();
+    let mut all: Vec<KeyColumns> = Vec::new();
     for (number, pipeline) in program.pipelines.iter().enumerate() {
-        let mut fields = pipeline.sources().next().map_or(Fields::new(), |of| all[of].clone());
+        let mut columns = pipeline.sources().next().map(|of| all[of].clone()).unwrap_or_default();
         for stage in &pipeline.stages {
-            check_stage(stage, &fields, key)
+            check_stage(stage, &columns, key)
                 .map_err(|why| format!("{}: {why}", name_of(number, pipeline)))?;
-            fields = fields_after(stage, &fields);
+            columns = columns.after(stage);
         }
-        all.push(fields);
+        all.push(columns);
     }
     Ok(())
 }
@@ -35,10 +31,10 @@ fn name_of(number: usize, pipeline: &Pipeline) -> String {
 }
 
 /// Refuses a stage that would need packets of several partitions.
-fn check_stage(stage: &Stage, fields: &Fields, key: &FieldSet) -> Result<(), String> {
+fn check_stage(stage: &Stage, columns: &KeyColumns, key: &FieldSet) -> Result<(), String> {
     let keyed = |word: &str, parts: &mut dyn Iterator<Item = &Expr>| {
-        let by: FieldSet = parts.filter_map(|part| field_of(part, fields)).collect();
-        match key.is_subset(&determined(&by)) && !key.is_empty() {
+        let by = columns.fields_of(parts);
+        match determines(&by, key) && !key.is_empty() {
             true => Ok(()),
             false if by.is_empty() => Err(format!("`{word}` has no key that is a packet field")),
             false => Err(format!(
@@ -65,8 +61,8 @@ fn check_stage(stage: &Stage, fields: &Fields, key: &FieldSet) -> Result<(), Str
         Stage::Distinct(distinct) => keyed("distinct", &mut distinct.keys.iter()),
         Stage::Top { per: Some(per), .. } => keyed("top", &mut per.keys.iter()),
         Stage::Alert(alert) => {
-            let columns: Vec<Expr> = alert.keys.iter().map(|(_, at)| column(*at)).collect();
-            keyed("alert", &mut columns.iter())
+            let keys: Vec<Expr> = alert.keys.iter().map(|(_, at)| column(*at)).collect();
+            keyed("alert", &mut keys.iter())
         }
         Stage::Top { per: None, .. } => whole("top"),
         Stage::Limit(_) => whole("limit"),
@@ -79,47 +75,6 @@ fn check_stage(stage: &Stage, fields: &Fields, key: &FieldSet) -> Result<(), Str
 /// A column, whose type does not matter here.
 fn column(at: usize) -> Expr {
     Expr { kind: ExprKind::Column(at), ty: crate::Type::Int }
-}
-
-fn field_of(part: &Expr, fields: &Fields) -> Option<FieldId> {
-    match part.kind {
-        ExprKind::Field(id) => Some(id),
-        ExprKind::Column(at) => fields.get(at).copied().flatten(),
-        _ => None,
-    }
-}
-
-/// The fields that columns hold after a stage.
-fn fields_after(stage: &Stage, before: &Fields) -> Fields {
-    let mut after = before.clone();
-    let mut set = |at: usize, field: Option<FieldId>| {
-        if after.len() <= at {
-            after.resize(at + 1, None);
-        }
-        after[at] = field;
-    };
-    match stage {
-        Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) | Stage::Distinct(_) => {}
-        Stage::Sample(_) | Stage::Metric(_) | Stage::Ends(_) | Stage::Capture(_) => {}
-        Stage::Deduplicate(_) => {}
-        Stage::Extend { columns } => {
-            columns.iter().for_each(|(_, at, e)| set(*at, field_of(e, before)));
-        }
-        Stage::Scan(scan) => scan.states.iter().for_each(|state| set(state.output, None)),
-        Stage::AnalyzeTcp(analyze) => analyze.columns.iter().for_each(|(_, at, _)| set(*at, None)),
-        Stage::Hello(hello) => hello.columns.iter().for_each(|at| set(*at, None)),
-        Stage::Project { columns } | Stage::Reshape { columns, .. } => {
-            after = columns.iter().map(|(_, e)| field_of(e, before)).collect();
-        }
-        Stage::Summarize(s) => {
-            let window = (s.window != Window::All).then_some(None);
-            let keys = s.keys.iter().map(|(_, e)| field_of(e, before));
-            after = window.into_iter().chain(keys).collect();
-        }
-        // What they leave of the columns is not followed.
-        Stage::Each(_) | Stage::Join(_) | Stage::Union(_) | Stage::Alert(_) => after = Vec::new(),
-    }
-    after
 }
 
 /// How much older than the watermark packets may be, in nanoseconds, that matter for rows which are

@@ -12,7 +12,7 @@
 use crate::aggregates::{Agg, RowOrder};
 pub use crate::cluster::Partition;
 use crate::cluster::{Cluster, Need, clusters};
-use crate::keys::{FieldSet, fields_of, largest_common};
+use crate::keys::{FieldSet, KeyColumns, largest_common};
 use crate::limits::{DISTINCT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use crate::program::{Input, Pipeline, Program};
 use crate::rows::SampleBy;
@@ -118,30 +118,33 @@ pub fn merges(stages: &[Stage]) -> bool {
 pub(crate) fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
     let mut bound = Vec::new();
     let mut bounded = false;
+    let mut columns = KeyColumns::default();
     for stage in stages {
+        let before = columns;
+        columns = before.after(stage);
         let (key, in_order) = match stage {
             Stage::Scan(s) => {
                 bounded |= s.max_keys != SCAN_KEYS_MAX;
-                (fields_of(&s.keys), true)
+                (before.fields_of(&s.keys), true)
             }
             Stage::AnalyzeTcp(a) => {
                 bounded |= a.max_keys != SCAN_KEYS_MAX;
-                (fields_of(&a.keys), true)
+                (before.fields_of(&a.keys), true)
             }
             Stage::Distinct(d) => {
                 bounded |= d.max_keys != DISTINCT_KEYS_MAX;
-                (fields_of(&d.keys), true)
+                (before.fields_of(&d.keys), true)
             }
             Stage::Deduplicate(d) => {
                 bounded |= d.max_packets != DISTINCT_KEYS_MAX;
-                (fields_of(&d.keys), true)
+                (before.fields_of(&d.keys), true)
             }
             Stage::Hello(h) => {
                 bounded |= h.max_flows != HELLO_FLOWS_MAX;
-                (fields_of(&h.keys), true)
+                (before.fields_of(&h.keys), true)
             }
             Stage::Summarize(s) => {
-                let key = fields_of(s.keys.iter().map(|(_, e)| e));
+                let key = before.fields_of(s.keys.iter().map(|(_, e)| e));
                 let sessions = matches!(s.window, Window::Session(_));
                 bounded |= s.max_groups != if sessions { SESSIONS_MAX } else { GROUPS_MAX };
                 (key, sessions || s.aggs.iter().any(rounds))

@@ -12,15 +12,15 @@ use weir_engine::exchange::needs;
 use weir_kafka::packets::SpreadKey;
 use weir_packet::fields::{by_name, key_by_name};
 use weir_plan::Program;
-use weir_plan::keys::{FieldSet, describe, determined};
+use weir_plan::keys::{FieldSet, KeyField, describe, determines};
 use weir_plan::partitions::rows_by_partition;
 use weir_plan::physical::{Needs, Physical};
 
 /// The fields of a key that packets are spread by.
 pub(crate) fn fields_of(key: SpreadKey) -> FieldSet {
     match key_by_name(key.name()) {
-        Some(key) => key.fields.iter().copied().collect(),
-        None => by_name(key.name()).into_iter().collect(),
+        Some(key) => key.fields.iter().map(|&field| field.into()).collect(),
+        None => by_name(key.name()).map(KeyField::from).into_iter().collect(),
     }
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn fits(program: &Program, publishes: bool, key: &FieldSet) -> Result
     match needs(&Physical::new(program, &[])).map_err(|why| why.to_string())? {
         Needs::Nothing => Ok(()),
         Needs::OneProducer => Err("all packets have to be in one place".to_owned()),
-        Needs::Key(needed) if key.is_subset(&determined(&needed)) => Ok(()),
+        Needs::Key(needed) if determines(&needed, key) => Ok(()),
         Needs::Key(needed) => Err(format!(
             "packets with equal {} have to be in one partition, and packets are spread by {}",
             describe(&needed),

@@ -20,6 +20,7 @@ use weir_packet::fields::FieldId;
 use weir_packet::source::{FrameBatch, Source};
 use weir_packet::walk::{Layers, classify};
 use weir_plan::Value;
+use weir_plan::keys::{KeyField, Network};
 use weir_plan::physical::{Needs, Physical};
 
 /// With one message in so many the receiver is lost, and goes on from what it saved before it. Of
@@ -237,18 +238,19 @@ fn hash(what: impl Hash) -> u64 {
 struct Owners {
     spreading: Spreading,
     /// Fields of equal values in which packets are at one producer; `None`: any packet anywhere.
-    key: Option<Vec<FieldId>>,
+    key: Option<Vec<KeyField>>,
     layers: Layers,
     view: View,
 }
 
 impl Owners {
     fn new(needs: &Needs, spreading: Spreading) -> Owners {
-        let key: Option<Vec<FieldId>> = match needs {
+        let key: Option<Vec<KeyField>> = match needs {
             Needs::Key(key) => Some(key.iter().copied().collect()),
             _ => None,
         };
-        let view = View::new(key.as_deref().unwrap_or(&[]));
+        let fields: Vec<FieldId> = key.iter().flatten().map(|part| part.field).collect();
+        let view = View::new(&fields);
         Owners { spreading, key, layers: Layers::new(), view }
     }
 
@@ -268,14 +270,14 @@ impl Owners {
             drawn = vec![seed; frames.len()];
             let mut packets = self.view.packets(frames, &self.layers);
             let all = Bits::first(frames.len());
-            for (f, id) in key.iter().enumerate() {
+            for (f, KeyField { field: id, network }) in key.iter().enumerate() {
                 if id.info().ty.is_text() {
                     let mut column = Column::new(id.info().ty.repr());
                     packets.texts(*id, all, &mut column, |text| hash(text));
-                    mix(&mut drawn, &column);
+                    mix(&mut drawn, &column, *network);
                 } else {
                     packets.ensure(f, all);
-                    mix(&mut drawn, packets.column(f));
+                    mix(&mut drawn, packets.column(f), *network);
                 }
             }
         }
@@ -283,10 +285,11 @@ impl Owners {
     }
 }
 
-/// Takes the values of a column into hashes.
-fn mix(drawn: &mut [u64], column: &Column) {
+/// Takes the values of a column into hashes, or the networks that they are in.
+fn mix(drawn: &mut [u64], column: &Column, network: Option<Network>) {
     for (i, drawn) in drawn.iter_mut().enumerate() {
         let value = column.present.has(i).then(|| column.raw(i));
+        let value = value.map(|v| network.map_or(v, |network| network.of(v)));
         *drawn = hash((*drawn, value));
     }
 }

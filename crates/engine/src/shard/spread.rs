@@ -13,7 +13,7 @@ use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
-use weir_plan::Expr;
+use weir_plan::keys::{KeyField, Network};
 
 /// The worker of each packet of a batch.
 pub(super) type Owners = [u16; BATCH];
@@ -76,6 +76,8 @@ enum Source {
     Field(usize),
     /// A text, as a hash of it: equal texts have equal keys, wherever they stand.
     Text(FieldId, Box<Column>),
+    /// The network of an address, which is a field of the view, by position.
+    Network(usize, Network, Box<Column>),
 }
 
 impl Spread {
@@ -142,22 +144,29 @@ impl Spread {
 
 impl ByKey {
     /// For these fields, which the view comes to have.
-    fn new(key: &[FieldId], fields: &mut Vec<FieldId>) -> ByKey {
-        let source = |&id: &FieldId| {
+    fn new(key: &[KeyField], fields: &mut Vec<FieldId>) -> ByKey {
+        let source = |&KeyField { field: id, network }: &KeyField| {
+            let column = || Box::new(Column::new(id.info().ty.repr()));
             if id.info().ty.is_text() {
-                return Source::Text(id, Box::new(Column::new(id.info().ty.repr())));
+                return Source::Text(id, column());
             }
-            Source::Field(fields.iter().position(|field| *field == id).unwrap_or_else(|| {
+            let at = fields.iter().position(|field| *field == id).unwrap_or_else(|| {
                 fields.push(id);
                 fields.len() - 1
-            }))
+            });
+            match network {
+                None => Source::Field(at),
+                Some(network) => Source::Network(at, network, column()),
+            }
         };
-        let parts: Vec<_> = key.iter().map(|&id| KeyPart::of(&Expr::field(id)).hashed()).collect();
+        let parts: Vec<_> = key.iter().map(|part| KeyPart::of(&part.expr()).hashed()).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<_> = [Some(narrow), wide].into_iter().flatten().collect();
+        let whole = key.iter().map(|part| part.network.is_none().then_some(part.field));
+        let whole: Option<Vec<FieldId>> = whole.collect();
         ByKey {
             sources: key.iter().map(source).collect(),
-            direct: Direct::new(key, &layouts),
+            direct: whole.map(|key| Direct::new(&key, &layouts)).unwrap_or_default(),
             packed: layouts.iter().map(|layout| Keys::new(layout.words)).collect(),
             found: Found { positions: Vec::with_capacity(BATCH), owners: Box::new([0; BATCH]) },
             parts,
@@ -199,6 +208,14 @@ impl ByKey {
                 Source::Text(id, column) => {
                     packets.texts(*id, rows, column, |text| hash_key.hash_text(text))
                 }
+                Source::Network(field, network, column) => {
+                    packets.ensure(*field, rows);
+                    let whole = packets.column(*field);
+                    column.present = whole.present.and(rows);
+                    for i in column.present.iter() {
+                        column.set_raw(i, network.of(whole.raw(i)));
+                    }
+                }
             }
         }
         // Unused entries need some column to point at.
@@ -222,7 +239,7 @@ impl Source {
     fn column<'a>(&'a self, packets: &'a Packets<'_>) -> &'a Column {
         match self {
             Source::Field(field) => packets.column(*field),
-            Source::Text(_, column) => column,
+            Source::Text(_, column) | Source::Network(_, _, column) => column,
         }
     }
 }

@@ -135,7 +135,7 @@ fn both(
 ) -> Option<(Answer, Exchanged, u64)> {
     let plan = Physical::new(program, &[]);
     // Packets are spread before they get their times here.
-    let is_of_times = |key: &FieldSet| key.contains(&FieldId::named("ts"));
+    let is_of_times = |key: &FieldSet| key.contains(&FieldId::named("ts").into());
     if matches!(needs(&plan), Ok(Needs::Key(key)) if is_of_times(&key)) {
         return None;
     }

@@ -336,7 +336,8 @@ fn membership(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
         }
         3 if *ty == Type::Ip => {
             let Value::Ip(net) = Value::ip([10, 0, 0, 0].into()) else { unreachable!() };
-            Member::Net(Value::Net(net, *c.pick(&[104, 128, 126, 0])))
+            let len = *c.pick(&[104, 128, 126, 0]);
+            Member::Net(Value::Net(net & mask(len), len))
         }
         _ => Member::Value(present(c, ty)),
     });

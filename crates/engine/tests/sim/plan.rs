@@ -20,8 +20,8 @@ use weir_plan::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use weir_plan::functions::{Parameter, Secret};
 use weir_plan::limits::{GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use weir_plan::{
-    Agg, AggFunc, Expr, Fill, Input, Pipeline, Program, Reshaping, Scan, Schema, Session, Stage,
-    Summarize, Type, Value, Window,
+    Agg, AggFunc, Expr, ExprKind, Fill, Func, Input, Pipeline, Program, Reshaping, Scan, Schema,
+    Session, Stage, Summarize, Type, Value, Window,
 };
 
 pub(crate) use above::above;
@@ -390,6 +390,12 @@ pub(crate) fn keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
         return c.pick(KEYS).fields.iter().map(|id| Expr::field(*id)).collect();
     }
     let part = |c: &mut Choices| {
+        if c.once_in(4) {
+            // Networks, the narrower of which are parts of the wider ones.
+            let (v4, v6) = (*c.pick(&[0, 1, 8, 24, 31, 32]), *c.pick(&[0, 1, 32, 64, 127, 128]));
+            let call = ExprKind::Call(Func::Prefix { v4, v6 }, vec![leaf(c, &scope, &Type::Ip)]);
+            return Expr { kind: call, ty: Type::Ip };
+        }
         let ty = scalar(c);
         match c.below(3) {
             2 => expr(c, &scope, &ty, 2),

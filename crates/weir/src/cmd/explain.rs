@@ -17,6 +17,7 @@ use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_engine::run::Options;
 use weir_plan::Program;
+use weir_plan::keys::KeyField;
 use weir_plan::physical::{Needs, Physical};
 use weir_sink::TimeFormat;
 use weir_sink::schema::json_schema;
@@ -83,8 +84,8 @@ fn probes(program: &Program, functions: &Functions) -> String {
         Ok((needs, fingerprint)) => {
             let packets = match needs {
                 Needs::Key(key) => {
-                    let fields: Vec<&str> = key.iter().map(|field| field.info().name).collect();
-                    format!("packets with equal {} are at one probe", fields.join(", "))
+                    let parts: Vec<String> = key.iter().map(KeyField::to_string).collect();
+                    format!("packets with equal {} are at one probe", parts.join(", "))
                 }
                 _ => "any packet is at any probe, and no packet at two".to_owned(),
             };

@@ -35,7 +35,7 @@ impl Keys {
     fn new(key: SpreadKey) -> Keys {
         let column = |id: FieldId| (id, Column::new(id.info().ty.repr()));
         Keys {
-            fields: fields_of(key).into_iter().map(column).collect(),
+            fields: fields_of(key).into_iter().map(|part| column(part.field)).collect(),
             layers: Layers::new(),
             frames: FrameBatch::new(),
             memory: Arc::default(),

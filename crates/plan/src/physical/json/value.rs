@@ -1,8 +1,8 @@
 //! The form of values, types and fields in JSON.
 
 use super::error::{Mistake, Unwritable};
-use super::wire::{Reader, Wire, Writer, expected, tagged, untag};
-use crate::keys::FieldSet;
+use super::wire::{Members, Reader, Wire, Writer, expected, tagged, untag};
+use crate::keys::{FieldSet, KeyField, Network};
 use crate::types::Type;
 use crate::value::Value;
 use serde_json::Value as Json;
@@ -143,6 +143,29 @@ fn by_place(name: &str) -> Option<FieldId> {
     let (offset, size) = place.split_once(':').unwrap_or((place, "1"));
     let (offset, size) = (offset.parse().ok()?, size.parse().ok()?);
     HeaderBytes::new(Header::by_name(header)?, offset, size).map(FieldId::of_bytes)
+}
+
+/// By the name of its field, or as an object with that and the bits that count.
+impl Wire for KeyField {
+    fn write(&self, to: &mut Writer<'_>) -> Result<Json, Unwritable> {
+        let Some(Network { v4, v6 }) = self.network else { return self.field.write(to) };
+        to.members(|to, object| {
+            to.member(object, "prefix", &self.field)?;
+            to.member(object, "v4", &v4)?;
+            to.member(object, "v6", &v6)
+        })
+    }
+
+    fn read(json: &Json, from: &Reader<'_>) -> Result<KeyField, Mistake> {
+        if !json.is_object() {
+            return FieldId::read(json, from).map(KeyField::from);
+        }
+        let object = Members::new(json, &["prefix", "v4", "v6"])?;
+        let bits = Network { v4: object.read("v4", from)?, v6: object.read("v6", from)? };
+        let part = KeyField::with(object.read("prefix", from)?, bits);
+        let known = part.filter(|part| part.network.is_some());
+        known.ok_or_else(|| Mistake::new("there is no such network of a packet field"))
+    }
 }
 
 impl Wire for FieldSet {
