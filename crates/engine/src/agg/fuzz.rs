@@ -89,7 +89,8 @@ impl Group {
         self.agg.settle(cells);
         let (mut column, mut arena) = (Column::new(self.ty.repr()), Arena::default());
         let mut undefined = 0;
-        let mut out = Finish { column: &mut column, arena: &mut arena, undefined: &mut undefined };
+        let mut out =
+            Finish { column: &mut column, arena: &mut arena, undefined: &mut undefined, result: 0 };
         let cells = CellsRef { rows: &self.cells, stride: self.cells.len(), at: 0 };
         self.agg.finish(cells, &[0], &mut out);
         cell(&column, 0, &self.ty, &arena)

@@ -163,7 +163,8 @@ impl Group {
         let stride = self.stride();
         self.agg.settle(CellsRef { rows: &self.cells, stride, at: 0 });
         let mut undefined = 0;
-        let mut out = Finish { column: &mut column, arena: &mut arena, undefined: &mut undefined };
+        let mut out =
+            Finish { column: &mut column, arena: &mut arena, undefined: &mut undefined, result: 0 };
         self.agg.finish(self.cells(), &[group], &mut out);
         cell(&column, 0, &self.ty, &arena)
     }

@@ -41,7 +41,7 @@ mod tally;
 mod user;
 mod variance;
 
-pub(crate) use aggregate::{Aggregate, Finish};
+pub(crate) use aggregate::{Aggregate, Finish, Hints};
 pub(crate) use build::{build, sharing};
 pub(crate) use bytes::write_words;
 pub(crate) use cells::{Cells, CellsRef};

@@ -234,13 +234,13 @@ impl Emitter {
                 let from = variant.cells(state);
                 match scratch {
                     None => {
-                        let mut out = Finish { column, arena, undefined };
-                        agg.finish_as(result, from, picked.ids(), &mut out);
+                        let mut out = Finish { column, arena, undefined, result };
+                        agg.finish(from, picked.ids(), &mut out);
                     }
                     Some(scratch) => {
                         scratch.present = Bits::NONE;
-                        let mut out = Finish { column: &mut *scratch, arena, undefined };
-                        agg.finish_as(result, from, picked.ids(), &mut out);
+                        let mut out = Finish { column: &mut *scratch, arena, undefined, result };
+                        agg.finish(from, picked.ids(), &mut out);
                         picked.scatter(scratch, column);
                     }
                 }

@@ -119,7 +119,7 @@ impl Groups {
     /// them out changes nothing.
     pub(super) fn are_cells(&self) -> bool {
         let mut aggs = self.variants.iter().flat_map(|v| &v.aggs);
-        !self.is_empty() && !aggs.any(|agg| agg.keeps_aside())
+        !self.is_empty() && !aggs.any(|agg| agg.hints().keeps_aside)
     }
 
     pub(super) fn evicted(&self) -> u64 {
@@ -205,7 +205,7 @@ impl Variant {
     ) {
         self.table.set_max(u64::MAX);
         let has_texts = layout.text_parts().next().is_some();
-        if self.table.len() == 0 && !has_texts && !self.aggs.iter().any(|a| a.keeps_aside()) {
+        if self.table.len() == 0 && !has_texts && !self.aggs.iter().any(|a| a.hints().keeps_aside) {
             // Nothing is to be merged with: their rows are all there is.
             return self.table.copy_from(&theirs.table);
         }
@@ -235,14 +235,16 @@ impl Variant {
             map.extend_from_slice(&out[..n]);
             // While the rows of the batch are in the cache.
             let stride = self.table.stride();
-            for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| !a.merges_whole()) {
+            for (a, agg) in
+                self.aggs.iter_mut().enumerate().filter(|(_, a)| !a.hints().merges_whole)
+            {
                 let mut cells = Cells { rows: self.table.rows_mut(), stride, at: self.at[a] };
                 let from = CellsRef { rows, stride: their_stride, at: theirs.at[a] };
                 agg.merge(&mut cells, &*theirs.aggs[a], from, &out[..n]);
             }
         }
         let stride = self.table.stride();
-        for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| a.merges_whole()) {
+        for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| a.hints().merges_whole) {
             let mut cells = Cells { rows: self.table.rows_mut(), stride, at: self.at[a] };
             agg.merge(&mut cells, &*theirs.aggs[a], theirs.cells(a), map);
         }
