@@ -22,6 +22,7 @@ mod feed;
 pub mod flow;
 pub mod fragments;
 pub mod functions;
+mod hold;
 mod inquiry;
 pub mod kernel;
 mod key;

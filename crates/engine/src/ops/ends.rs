@@ -24,6 +24,7 @@ use super::operator::{Batch, Operator, Wanted};
 use crate::anonymize::Anonymizer;
 use crate::counters::{Ledger, Traffic};
 use crate::expr::{Cond, Ctx, Val};
+use crate::hold::Hold;
 use crate::rows::{Arena, Rows};
 use carried::FrameSlots;
 use out::{BatchFrames, EditedFrame};
@@ -310,6 +311,8 @@ fn place<'a>(outgoing: &'a mut Vec<Rows>, used: &mut usize) -> &'a mut Rows {
     }
     &mut outgoing[*used - 1]
 }
+
+impl Hold for PacketActions {}
 
 impl Operator for PacketActions {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {

@@ -13,6 +13,7 @@
 
 use super::operator::{Batch, Operator};
 use crate::expr::Cond;
+use crate::hold::Hold;
 use weir_packet::bits::Bits;
 
 /// Narrows the selection; touches no row.
@@ -26,6 +27,8 @@ impl Filter {
         Filter { condition }
     }
 }
+
+impl Hold for Filter {}
 
 impl Operator for Filter {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {

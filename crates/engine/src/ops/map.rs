@@ -13,6 +13,7 @@
 
 use super::operator::{Batch, Operator};
 use crate::expr::Val;
+use crate::hold::Hold;
 use weir_packet::bits::Bits;
 
 /// Computes columns for the selected rows. What needs no computing (a field, another column under
@@ -27,6 +28,8 @@ impl Map {
         Map { values }
     }
 }
+
+impl Hold for Map {}
 
 impl Operator for Map {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {

@@ -24,7 +24,6 @@ pub(crate) mod merged;
 pub(crate) mod operator;
 mod order;
 mod panes;
-pub(crate) mod partial;
 pub(crate) mod sample;
 pub(crate) mod scan;
 pub(crate) mod session;

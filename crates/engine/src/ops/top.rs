@@ -19,6 +19,7 @@ use super::operator::Batch;
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
+use crate::hold::{Hold, known};
 use crate::limits::{POOL_MAX, SPARE_GROUPS, TOP_SLACK};
 use crate::node::{End, Next};
 use crate::rows::{Arena, Rows};
@@ -350,6 +351,25 @@ impl Top {
     }
 }
 
+impl Hold for Top {
+    /// Only from one whose rows are made alike: they bring along what later stages read.
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Top>(old) else { return false };
+        if self.schema != old.schema {
+            return false;
+        }
+        swap(&mut self.held, &mut old.held);
+        swap(&mut self.spare, &mut old.spare);
+        swap(&mut self.emitted, &mut old.emitted);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_windows(at)
+    }
+}
+
 impl End for Top {
     const HOLDS_ROWS: bool = true;
 
@@ -377,22 +397,6 @@ impl End for Top {
         while let Some((_, held)) = self.held.pop_first() {
             self.emit(held, &mut |rows| next.rows(rows));
         }
-    }
-
-    /// Only from one whose rows are made alike: they bring along what later stages read.
-    fn take_over(&mut self, old: &mut Top) -> bool {
-        if self.schema != old.schema {
-            return false;
-        }
-        swap(&mut self.held, &mut old.held);
-        swap(&mut self.spare, &mut old.spare);
-        swap(&mut self.emitted, &mut old.emitted);
-        swap(&mut self.evicted, &mut old.evicted);
-        true
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.pass_windows(at)
     }
 
     fn count(&self, ledger: &mut Ledger) {

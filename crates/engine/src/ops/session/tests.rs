@@ -4,6 +4,7 @@ use crate::conform::{Frames, check, check_stages, program};
 use crate::expr::{Ctx, Regs, Src};
 use crate::functions::{BuildContext, Functions, Peers};
 use crate::naive::{self, TimeRules};
+use crate::node::testing::groups_of_last;
 use crate::ops::testing::{agg, compare, field, int, summarize};
 use crate::rows::Collect;
 use crate::run::{Options, run};
@@ -326,20 +327,15 @@ impl ByHand {
         let clock = vec![at; n];
         let (time, origin) = (Src::Slot(1), None);
         let mut batch = Batch { ctx, time, order: &order, clock: &clock, origin };
-        self.sessions.push(&mut batch, Bits::first(n));
+        groups_of_last(|next| self.sessions.push(&mut batch, Bits::first(n), next));
     }
 
     /// Moves the watermark; returns how many sessions came out.
     fn watermark(&mut self, at: i64) -> usize {
-        let mut out = Vec::new();
-        self.sessions.watermark(at, &mut |start, groups| out.push((start, groups)));
-        out.into_iter()
-            .map(|(_, groups)| {
-                let n = groups.len();
-                self.sessions.recycle(groups);
-                n
-            })
-            .sum()
+        let out = groups_of_last(|next| _ = self.sessions.watermark(at, next));
+        let count = out.iter().map(Groups::len).sum();
+        out.into_iter().for_each(|groups| self.sessions.recycle(groups));
+        count
     }
 
     fn evicted(&self) -> u64 {
@@ -375,12 +371,10 @@ fn rows_of_sessions_that_came_out_are_used_again() {
             out += by_hand.watermark((second as i64 + 1) * 1_000 * MS);
             most = most.max(by_hand.sessions.groups.len());
         }
-        let mut last = Vec::new();
-        by_hand.sessions.finish(&mut |start, groups| last.push((start, groups)));
+        let last = groups_of_last(|next| by_hand.sessions.finish(next));
         assert!(last.len() == 1 && most < 600, "{most} rows");
-        assert!(out + last[0].1.len() > 6_000);
-        by_hand.sessions.finish(&mut |start, groups| last.push((start, groups)));
-        assert_eq!(last.len(), 1);
+        assert!(out + last[0].len() > 6_000);
+        assert!(groups_of_last(|next| by_hand.sessions.finish(next)).is_empty());
     }
 }
 
