@@ -25,6 +25,8 @@ mod decode;
 #[cfg(target_os = "linux")]
 pub mod ebpf;
 mod file;
+#[cfg(any(test, fuzzing))]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 pub mod limits;
 pub mod live;
@@ -48,6 +50,7 @@ pub mod write;
 pub mod xdp;
 
 pub use captures::{Captures, open_all};
+#[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_file;
 pub use open::{open, open_bytes, open_reader, size_hint};
 pub use options::{Options, Order};

@@ -11,12 +11,12 @@ use weir_cluster::{
     ProbeProgress, ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, SkewWatch, StreamEnd,
     StreamItem,
 };
-use weir_engine::conform::Frames;
 use weir_engine::exchange::{Producer, ProducerId, Receiver};
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Collect, Sink};
 use weir_engine::run::{Options, run};
 use weir_lang::Query;
+use weir_model::Frames;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::physical::Physical;

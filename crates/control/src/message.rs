@@ -342,6 +342,7 @@ pub(crate) fn read_line<T: for<'de> Deserialize<'de>>(from: &mut dyn BufRead) ->
 }
 
 /// Reads any bytes as a request. A request is the same when it is written and read again.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_request(bytes: &[u8]) {
     let Ok(request) = read(&mut &*bytes) else { return };
     let mut written = Vec::new();

@@ -119,11 +119,11 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::{Frames, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
     use crate::rows::Collect;
     use crate::run::{Options, run_to};
+    use crate::tests::{Frames, program};
     use std::slice::from_ref;
     use weir_packet::egress::{Egress, Outlet, Sent};
     use weir_packet::source::{Account, FrameBatch, Source, SourceError};

@@ -14,13 +14,14 @@
 //! [`SESSIONS_WAITING_MAX`](crate::limits::SESSIONS_WAITING_MAX)): these have bounds of their own.
 
 use crate::agg;
-use crate::functions::{BuildContext, Functions, Peers};
+use crate::functions::Functions;
 use crate::key::{KeyPart, Layout};
 use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
 use crate::ops::alert;
 use crate::ops::analyze_tcp::Tracked;
 use crate::ops::deduplicate;
 use crate::pages::row_words;
+use crate::peers::{BuildContext, Peers};
 use crate::table::HashKey;
 use weir_plan::limits::{
     ALERT_KEYS_MAX, DISTINCT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, JOIN_ROWS_MAX,

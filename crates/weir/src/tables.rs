@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use weir_capture::ebpf::{SharedMemory, wait_for_programs};
-use weir_engine::counters::{Ends, Traffic};
+use weir_engine::counters::{EndCounts, Traffic};
 use weir_engine::kernel::{KernelCell, KernelFeed, KernelGroups, KernelStates};
 use weir_offload::{Actions, CellValue, Control, OutletPlace, StateTable, Table, TableGroups};
 use weir_packet::egress::{Refusal, Refused};
@@ -80,7 +80,7 @@ impl Deeds {
     }
 
     /// Adds what was done so far.
-    fn count(&self, ends: &mut Ends) {
+    fn count(&self, ends: &mut EndCounts) {
         let sums = self.actions.memory.sums(self.memory.words()).into_iter();
         let mut traffic = sums.map(|(frames, bytes)| Traffic { frames, bytes });
         ends.dropped.merge(traffic.next().unwrap_or_default());
@@ -225,7 +225,7 @@ impl KernelTables {
         }
     }
 
-    /// Ends the windows whose time has come.
+    /// EndCounts the windows whose time has come.
     #[cfg(test)]
     fn tick(&self) {
         self.state.lock().tick((self.clocks)());
@@ -305,7 +305,7 @@ impl KernelFeed for KernelTables {
         }
     }
 
-    fn count_ends(&self, ends: &mut Ends) {
+    fn count_ends(&self, ends: &mut EndCounts) {
         let state = self.state.lock();
         let deeds = state.programs.iter().filter_map(|program| program.deeds.as_ref());
         deeds.for_each(|deeds| deeds.count(ends));
@@ -380,7 +380,7 @@ impl TableState {
         self.turn(&due);
     }
 
-    /// Ends the open windows of some tables.
+    /// EndCounts the open windows of some tables.
     fn turn(&mut self, turns: &[(usize, Turn)]) {
         let TableState { control, programs, windows, .. } = self;
         if turns.is_empty() {

@@ -25,6 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("offload", &["packet", "plan", "ebpf"]),
     ("lang", &["packet", "plan"]),
     ("engine", &["packet", "plan"]),
+    ("model", &["packet", "plan"]),
     ("stream", &["packet", "plan", "engine"]),
     ("sink", &["packet", "plan", "engine"]),
     ("sandbox", &[]),

@@ -7,8 +7,8 @@ use super::{
     end_reason, entropy, first_last, frequent, mad, max_by, min_max, quantile, rate, sum, tally,
     user, variance,
 };
-use crate::functions::BuildContext;
 use crate::key::KeyPart;
+use crate::peers::BuildContext;
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
 /// Which aggregates of a plan share a state: lists of them, of which each has a state. Those that

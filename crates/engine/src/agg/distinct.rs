@@ -363,8 +363,8 @@ impl Aggregate for Distinct {
 mod tests {
     use crate::agg::laws::{Given, check};
     use crate::agg::sharing;
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

@@ -14,8 +14,8 @@
 use super::bytes::{read_words, write_words};
 use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use crate::expr::Class;
-use crate::functions::Peers;
 use crate::key::{KeyPart, Pool};
+use crate::peers::Peers;
 use std::any::Any;
 use std::cmp::Ordering;
 use weir_packet::bits::Bits;

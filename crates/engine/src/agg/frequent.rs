@@ -14,8 +14,8 @@
 use super::Finish;
 use super::tally::{CountedValues, ResultReader, Values};
 use crate::expr::Class;
-use crate::limits::TEXT_MAX;
 use std::fmt::Write;
+use weir_plan::limits::TEXT_MAX;
 use weir_plan::{Type, Value};
 
 pub(super) struct Frequent {
@@ -93,8 +93,8 @@ impl ResultReader for Frequent {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check, fuzz_decode, split};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

@@ -256,8 +256,8 @@ impl Aggregate for MaxBy {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check, fuzz_decode};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Expr, ExprKind, Type, Value, Window};
 
     fn rows(rows: &[(&str, i64)]) -> Vec<Given> {

@@ -172,9 +172,9 @@ impl ResultReader for Quantile {
 mod tests {
     use super::*;
     use crate::agg::laws::{Given, check, fuzz_decode, split};
-    use crate::conform::{Frames, check as check_program, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::{Frames, check as check_program, check_stages, program};
     use proptest::prelude::*;
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;

@@ -79,9 +79,9 @@ impl SharedConditions {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, binary, compare, field, int, project, summarize};
+    use crate::tests::{Frames, check};
     use weir_plan::{
         AggFunc, BinaryOp, Expr, ExprKind, Input, Pipeline, Program, Schema, Stage, Type, UnaryOp,
         Window,

@@ -192,11 +192,11 @@ impl Operator for DropCopies {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::project;
     use crate::rows::Collect;
     use crate::run::{Options, run};
+    use crate::tests::{Frames, check, program};
     use weir_packet::craft::Frame;
     use weir_packet::ipv4;
     use weir_packet::source::LinkType;

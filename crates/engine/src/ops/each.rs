@@ -224,9 +224,9 @@ impl Filling<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, project, summarize};
+    use crate::tests::{Frames, check, program};
     use weir_packet::craft::Frame;
     use weir_packet::craft::messages::dns_response;
     use weir_packet::limits::EACH_MAX;

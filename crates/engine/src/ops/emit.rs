@@ -414,10 +414,10 @@ impl Packed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
     use crate::table::HashKey;
+    use crate::tests::{Frames, check, program};
     use std::net::{Ipv4Addr, Ipv6Addr};
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;

@@ -38,8 +38,8 @@ impl Operator for Filter {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{compare, field, int, project};
+    use crate::tests::check_stages;
     use weir_plan::{BinaryOp, Expr, ExprKind, Stage, Type, UnaryOp};
 
     #[test]

@@ -9,8 +9,8 @@ pub(crate) mod written;
 use super::order::Sorter;
 use super::session_words;
 use crate::agg::{self, Aggregate, Cells, CellsRef};
-use crate::functions::BuildContext;
 use crate::key::{Layout, PACKED_WORDS_MAX, Pool};
+use crate::peers::BuildContext;
 use crate::table::{Keys, NO_ROW, Table};
 pub(crate) use spec::Spec;
 use std::cmp::Ordering;
@@ -297,8 +297,9 @@ fn gallop(ids: &[u64], holds: impl Fn(u64) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::{Functions, Peers};
+    use crate::functions::Functions;
     use crate::ops::testing::{agg, summarize};
+    use crate::peers::Peers;
     use crate::table::HashKey;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -307,7 +308,7 @@ mod tests {
     fn spec() -> Arc<Spec> {
         let count = vec![agg(AggFunc::Count, None)];
         let stage = summarize(&["dport", "ip.src"], count, Window::All);
-        let schema = crate::conform::schema_after(std::slice::from_ref(&stage), &Schema::default());
+        let schema = crate::tests::schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
         let functions = &Functions::default();
         Spec::new(

@@ -59,8 +59,8 @@ impl Operator for Limit {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{field, project};
+    use crate::tests::check_stages;
     use weir_plan::Stage;
 
     #[test]

@@ -42,8 +42,8 @@ impl Operator for Map {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{binary, field, int};
+    use crate::tests::check_stages;
     use weir_plan::{BinaryOp, Expr, Stage, Type};
 
     #[test]

@@ -123,8 +123,8 @@ fn mix(ctx: &Ctx<'_>, column: &Column, ty: &Type, rows: Bits, hashes: &mut [u64;
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, project, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Sample, SampleBy, Stage, Window};
 
     fn sample(take: u64, of: u64, by: SampleBy) -> Stage {

@@ -357,12 +357,12 @@ impl Operator for Scan {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{binary, compare, field, int, state};
     use crate::rows::Collect;
     use crate::run::{Options, run};
     use crate::table::HashKey;
+    use crate::tests::{Frames, check, check_stages, program};
     use std::net::{Ipv4Addr, Ipv6Addr};
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;

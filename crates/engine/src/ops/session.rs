@@ -27,18 +27,16 @@ use super::operator::Batch;
 use super::summarize::packet_field;
 use super::window_time::passed_rows;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
-use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Src, Val};
-use crate::functions::Peers;
-use crate::hold::{Hold, known};
+use crate::hold::Hold as _;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
-use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
+use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX};
 use crate::node::{End, Next};
+use crate::peers::Peers;
 use crate::table::NO_ROW;
 use open::{Came, Coming, Marked, OpenSessions, Role, Terms};
 use std::collections::BTreeSet;
-use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -400,40 +398,6 @@ impl Sessions {
 
     fn spare(&mut self) -> Groups {
         self.spare.pop().unwrap_or_else(|| Groups::new(&self.spec))
-    }
-}
-
-impl Hold for Sessions {
-    fn held(&self) -> u64 {
-        self.groups.len() as u64
-    }
-
-    fn expect_groups(&mut self, groups: usize) {
-        let groups = groups.min(self.max);
-        self.open.iter_mut().for_each(|open| open.expect(groups));
-    }
-
-    fn recycle(&mut self, mut groups: Groups) {
-        if self.spare.len() < SPARE_GROUPS {
-            groups.clear();
-            self.spare.push(groups);
-        }
-    }
-
-    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
-        let Some(old) = known::<Sessions>(old) else { return false };
-        swap(&mut self.groups, &mut old.groups);
-        swap(&mut self.open, &mut old.open);
-        swap(&mut self.spare, &mut old.spare);
-        swap(&mut self.tick, &mut old.tick);
-        swap(&mut self.doomed, &mut old.doomed);
-        swap(&mut self.evicted, &mut old.evicted);
-        swap(&mut self.batches, &mut old.batches);
-        true
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.pass_sessions(at)
     }
 }
 

@@ -418,14 +418,15 @@ fn put<'a>(rows: impl Iterator<Item = &'a [u64]>, at: usize, words: usize, colum
 #[cfg(test)]
 mod tests {
     use crate::compile::top_over_rows;
-    use crate::conform::{Frames, check, check_stages, program};
     use crate::counters::Ledger;
-    use crate::functions::{BuildContext, Functions, Peers};
+    use crate::functions::Functions;
     use crate::node::testing::last;
     use crate::node::{Node as _, NodeInput};
     use crate::ops::testing::{agg, field, project, summarize};
+    use crate::peers::{BuildContext, Peers};
     use crate::rows::{Rows, cell, set_cell};
     use crate::table::HashKey;
+    use crate::tests::{Frames, check, check_stages, program};
     use weir_packet::source::LinkType;
     use weir_plan::{
         AggFunc, BinaryOp, Column, Expr, ExprKind, Order, Per, Schema, SortKey, Stage, Type, Value,

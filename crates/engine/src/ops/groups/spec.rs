@@ -1,11 +1,12 @@
 //! What a `summarize` computes: its keys, its aggregates and its windows.
 
 use crate::agg;
-use crate::functions::{BuildContext, Functions, Peers};
+use crate::functions::Functions;
 use crate::key::{KeyPart, Layout};
 use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
 use crate::ops::session_words;
 use crate::ops::window_time::{downstream, window_start};
+use crate::peers::{BuildContext, Peers};
 use crate::table::HashKey;
 use std::sync::Arc;
 use weir_plan as plan;

@@ -1,16 +1,17 @@
 use super::*;
-use crate::conform::schema_after;
-use crate::conform::{Frames, check, check_stages, program};
 use crate::expr::{Ctx, Regs, Src};
-use crate::functions::{BuildContext, Functions, Peers};
-use crate::naive::{self, TimeRules};
+use crate::functions::Functions;
 use crate::node::testing::groups_of_last;
 use crate::ops::testing::{agg, compare, field, int, summarize};
+use crate::peers::{BuildContext, Peers};
 use crate::rows::Collect;
 use crate::run::{Options, run};
 use crate::table::HashKey;
+use crate::tests::schema_after;
+use crate::tests::{Frames, check, check_stages, program};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use weir_model::TimeRules;
 use weir_packet::column::Repr;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
@@ -152,7 +153,7 @@ fn windows_of_sessions_lose_none() {
         let packets: i64 = rows.iter().map(|(_, cells)| int_of(&cells[2])).sum();
         assert_eq!(packets, 400);
         let rules = TimeRules { lateness_ns: 1_000 * MS, jump_ns: 60_000 * MS };
-        let got = naive::run(&plan, &Functions::default(), &mut frames.cut(&[9]), &rules);
+        let got = weir_model::run(&plan, &Functions::default(), &mut frames.cut(&[9]), &rules);
         assert_eq!(got.ledger.late, 0);
     }
 }
@@ -257,7 +258,7 @@ fn at_the_bound_one_worker_ends_the_least_recent() {
             let s = Summarize { max_groups: max, until, ..sessions(&["ip.src"], session) };
             let plan = program(vec![Stage::Summarize(s)]);
             let rules = TimeRules { lateness_ns: 1_000 * MS, jump_ns: 60_000 * MS };
-            let model = naive::run(&plan, &Functions::default(), &mut hosts(), &rules);
+            let model = weir_model::run(&plan, &Functions::default(), &mut hosts(), &rules);
             assert!(model.ledger.evicted > 100);
             let rows: Vec<_> = model.rows.iter().map(|row| format!("{row:?}")).collect();
             for cuts in [&[BATCH][..], &[1], &[100, 3, 255]] {
@@ -418,7 +419,7 @@ proptest! {
 /// What sessions are, whatever the order in which they come out: all columns of each, sorted.
 fn bag(plan: &Program, frames: &[(i64, Vec<u8>)], rules: &TimeRules) -> (Vec<String>, Ledger) {
     let mut source = Frames::new(LinkType::ETHERNET, frames).cut(&[64]);
-    let answer = naive::run(plan, &Functions::default(), &mut source, rules);
+    let answer = weir_model::run(plan, &Functions::default(), &mut source, rules);
     let mut rows: Vec<_> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
     rows.sort();
     (rows, answer.ledger)

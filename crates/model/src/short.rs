@@ -2,7 +2,7 @@
 
 /// A float of four significant digits, rounded from all of its decimal digits; of two numbers as
 /// near, the one whose last digit is even.
-pub(crate) fn float(x: f64) -> String {
+pub fn float(x: f64) -> String {
     if !x.is_finite() {
         return x.to_string();
     }
@@ -39,7 +39,7 @@ pub(crate) fn float(x: f64) -> String {
 }
 
 /// A duration in the smallest unit of which it has, rounded, fewer than make the next one.
-pub(crate) fn duration(ns: i64) -> String {
+pub fn duration(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let length = i128::from(ns).abs();
     let units = [("ns", 1_000), ("us", 1_000), ("ms", 1_000), ("s", 60), ("m", 60), ("h", 24)];

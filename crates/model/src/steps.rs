@@ -11,9 +11,9 @@ use super::session::KeySessions;
 use super::summarize::PaneGroups;
 use super::tcp::Conversation;
 use super::top::{top_of_keys, top_of_windows};
-use crate::counters::Ends;
-use crate::functions::Functions;
 use std::collections::BTreeMap;
+use weir_plan::counters::EndCounts;
+use weir_plan::registered::Functions;
 use weir_plan::{Input, Pipeline, Program, Schema, Stage, Value, Window};
 
 /// What a stage remembers.
@@ -98,11 +98,11 @@ impl<'a> ModelSteps<'a> {
             context: StageContext::new(functions),
             states: program.pipelines.iter().map(states).collect(),
             out: Vec::new(),
-            outgoing: Outgoing { frames: Vec::new(), ends: Ends::of(program) },
+            outgoing: Outgoing { frames: Vec::new(), ends: EndCounts::of(program) },
         }
     }
 
-    /// One step of the section "Order" of [`crate::naive`].
+    /// One step of the section "Order" of [the crate](crate).
     pub(super) fn step(&mut self, packet: Option<Row>, mark: Mark) {
         let mut left: Vec<(Vec<Row>, Mark)> = Vec::new();
         let mut output = 0;

@@ -1,20 +1,12 @@
-//! The harness that every operator passes: any cut into batches and any number of workers give
-//! the rows and counts of the naive model.
+//! Frames and programs for tests.
 
-use crate::egress::{Collected, by_outlet};
-use crate::functions::Functions;
-use crate::limits::{JUMP_NS, LATENESS_NS};
-use crate::naive::{self, TimeRules};
-use crate::rows::{Collect, Sink};
-use crate::run::{Options, run_to};
-use crate::table::HashKey;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use weir_packet::craft::Frame;
 use weir_packet::interface::{CapturePoint, Direction, InterfaceNames};
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
-use weir_plan::{Input, Pipeline, Program, Schema, Stage, Value};
+use weir_plan::{Input, Pipeline, Program, Schema, Stage};
 
 /// Frames in memory, handed out in batches of chosen sizes. They came by two interfaces in turn, a
 /// few by none that is known.
@@ -116,53 +108,17 @@ fn point(i: usize) -> CapturePoint {
     CapturePoint::new(interface, directions[i / 2 % 4])
 }
 
-/// Keys of the hash, which change nothing. The first two are the worst there are: one makes a hash
-/// of the words themselves, the other the same of almost all words.
-pub const HASH_KEYS: [HashKey; 4] = [
-    HashKey::new(0, 1),
-    HashKey::new(u64::MAX, u64::MAX),
-    HashKey::new(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345),
-    HashKey::new(0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89),
+/// Secrets of a table's hash, which change nothing. The first two are the worst there are: one
+/// makes a hash of the words themselves, the other the same of almost all words.
+pub const HASH_SECRETS: [(u64, u64); 4] = [
+    (0, 1),
+    (u64::MAX, u64::MAX),
+    (0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345),
+    (0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89),
 ];
 
-/// Checks a program over some frames. Panics where an answer differs from the naive model's.
-/// Returns that answer: output number and cells of each row.
-pub fn check(
-    program: &Program,
-    functions: &Functions,
-    frames: &Frames,
-) -> Vec<(usize, Vec<Value>)> {
-    let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
-    let mut rows = Vec::new();
-    for (cuts, hash_key) in [&[BATCH][..], &[1], &[3, 1, 64], &[255]].into_iter().zip(HASH_KEYS) {
-        // Which batches there are only matters to the counts of a run that a `limit` ends.
-        let want = naive::run(program, functions, &mut frames.cut(cuts), &rules);
-        assert!(want.ledger.adds_up(), "the naive ledger: {:?}", want.ledger);
-        let want_frames = by_outlet(want.frames);
-        for workers in [1, 2, 4] {
-            let (mut sink, mut egress) = (Collect::default(), Collected::default());
-            let options = Options { workers, hash_key, ..Options::default() };
-            let mut source = frames.cut(cuts);
-            let ends = (&mut sink as &mut dyn Sink, &mut egress as _);
-            let outcome = run_to(program, functions, &mut source, ends, &options, &mut |_| {});
-            let how = format!("{workers} workers, batches of {cuts:?}");
-            assert!(outcome.error.is_none(), "{how}: {:?}", outcome.error);
-            assert_eq!(sink.rows, want.rows, "rows of {how}");
-            assert_eq!(by_outlet(egress.frames), want_frames, "frames of {how}");
-            assert_eq!(outcome.ledger, want.ledger, "ledger of {how}");
-            let ways = outcome.ledger.shares.of_ways();
-            let all = outcome.ledger.processed;
-            assert!(!ways.is_empty() && ways.iter().all(|n| *n == all), "{ways:?} of {how}");
-            assert!(outcome.ledger.adds_up(), "ledger of {how}");
-            assert!(sink.finish().is_ok(), "finishing twice");
-        }
-        rows = want.rows;
-    }
-    rows
-}
-
 /// The columns after some stages.
-pub(crate) fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
+pub fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
     stages.iter().fold(before.clone(), |schema, stage| stage.output(&schema))
 }
 
@@ -171,11 +127,4 @@ pub fn program(stages: Vec<Stage>) -> Program {
     let schema = schema_after(&stages, &Schema::default());
     let input = Input::Packets;
     Program::of(vec![Pipeline { name: None, input, stages, schema, printed: true }])
-}
-
-/// [`check`] of [`program`] over [`Frames::sample`]; the rows as text, a line each.
-pub fn check_stages(stages: Vec<Stage>) -> Vec<String> {
-    let rows = check(&program(stages), &Functions::default(), &Frames::sample());
-    let line = |cells: &[Value]| cells.iter().map(Value::to_string).collect::<Vec<_>>().join(" ");
-    rows.iter().map(|(_, cells)| line(cells)).collect()
 }

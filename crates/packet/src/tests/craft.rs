@@ -19,7 +19,9 @@
 //! assert_eq!(lying.bytes()[2..4], [0x23, 0x28]);
 //! ```
 
+#[path = "craft/messages.rs"]
 pub mod messages;
+#[path = "craft/quic.rs"]
 pub mod quic;
 
 use crate::checksum::checksum;

@@ -2,8 +2,9 @@
 
 use super::fuzz::argument;
 use super::{Aggregate, Cells, CellsRef, Finish, Input, build};
-use crate::functions::{BuildContext, Functions, Peers, UserState};
+use crate::functions::{Functions, UserState};
 use crate::ops::testing::field;
+use crate::peers::{BuildContext, Peers};
 use crate::rows::{Arena, cell, set_cell};
 use crate::table::HashKey;
 use proptest::prelude::*;
@@ -268,7 +269,7 @@ pub(crate) fn fuzz_decode(func: AggFunc, ty: &Type, rows: &[Given]) {
 /// What the naive model makes of the rows.
 fn naive(func: AggFunc, arg: &Expr, rows: &[(u64, Given)]) -> Value {
     let values = rows.iter().map(|(_, given)| given.value()).filter(Value::exists);
-    crate::naive::aggregate(&plan(func, arg), &functions(), &values.collect::<Vec<_>>())
+    weir_model::aggregate(&plan(func, arg), &functions(), &values.collect::<Vec<_>>())
 }
 
 fn laws(func: AggFunc, arg: &Expr, rows: &[(u64, Given)], cut: usize) {

@@ -1,7 +1,8 @@
 //! Any bytes as the partial result of an aggregate.
 
 use super::{Aggregate, Cells, CellsRef, Finish, build};
-use crate::functions::{BuildContext, Functions, Peers};
+use crate::functions::Functions;
+use crate::peers::{BuildContext, Peers};
 use crate::rows::{Arena, cell};
 use crate::table::HashKey;
 use std::sync::LazyLock;

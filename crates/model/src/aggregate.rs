@@ -3,8 +3,8 @@
 use super::eval::Eval;
 use super::value::{declared, float, word};
 use super::{paper, quantile, sketch, spread};
-use crate::limits::TEXT_MAX;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_plan::limits::TEXT_MAX;
 use weir_plan::place::rounds;
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, Value};
 
@@ -202,8 +202,8 @@ fn per_second(sum: i128, window_ns: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::Functions;
     use Value::{Absent, Bool, Duration, Float, Int};
+    use weir_plan::registered::Functions;
 
     #[test]
     fn aggregates() {

@@ -1,13 +1,12 @@
 //! The ledger: what happened to everything received. It adds up.
 
+use crate::Program;
 use crate::flow::StageFlows;
-use crate::rows::Sink;
 use std::collections::BTreeMap;
 use weir_packet::egress::{Outlet, Refused};
 use weir_packet::source::{Account, KernelCounts, Lost};
 use weir_packet::unread::Unread;
 use weir_packet::walk::{REASONS, Reason};
-use weir_plan::Program;
 
 /// Counts of one run.
 ///
@@ -27,7 +26,7 @@ pub struct Ledger {
     /// Packets that went through the query.
     pub processed: u64,
     /// Packets that did not, since the run ended by an error before: they were on their way to a
-    /// worker when a stage [panicked](crate::run::RunError::Panicked), or waited to be read.
+    /// worker when a stage panicked, or waited to be read.
     pub abandoned: u64,
     /// Processed packets cut by the snap length inside a header.
     pub cut: u64,
@@ -70,7 +69,7 @@ pub struct Ledger {
     /// had gone. Not among those either.
     pub unwritten: u64,
     /// What became of packets that the program handed out.
-    pub ends: Ends,
+    pub ends: EndCounts,
     /// Which worker processed how many packets.
     pub shares: Shares,
     /// What has gone through each stage.
@@ -96,7 +95,7 @@ impl PartialEq for Shares {
 
 impl Eq for Shares {}
 
-/// The lateness with which [no packet would have been late](crate::clock::Clock::behind_ns).
+/// The lateness with which no packet would have been late.
 ///
 /// Any two compare equal: it is advice and counts nothing, and probes do not hand it to a merge.
 #[derive(Clone, Copy, Default, Debug)]
@@ -115,7 +114,7 @@ impl Eq for BehindClock {}
 
 impl Shares {
     /// Adds packets that a worker processed in one of the ways.
-    pub(crate) fn add(&mut self, worker: usize, way: usize, packets: u64) {
+    pub fn add(&mut self, worker: usize, way: usize, packets: u64) {
         if self.of.len() <= worker {
             self.of.resize(worker + 1, Vec::new());
         }
@@ -171,7 +170,7 @@ impl Traffic {
 
 /// What became of packets that a program handed out. A packet counts once for each end it came to.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Ends {
+pub struct EndCounts {
     /// Those that went nowhere.
     pub dropped: Traffic,
     /// Those that were handed to each outlet of the program: sent or refused.
@@ -189,11 +188,11 @@ pub struct Ends {
     pub withheld: u64,
 }
 
-impl Ends {
+impl EndCounts {
     /// Nothing yet, of all outlets of a program.
-    pub fn of(program: &Program) -> Ends {
+    pub fn of(program: &Program) -> EndCounts {
         let outlets = program.outlets().into_iter().map(|o| (o, Traffic::default())).collect();
-        Ends { outlets, ..Ends::default() }
+        EndCounts { outlets, ..EndCounts::default() }
     }
 
     /// Adds what went to an outlet.
@@ -229,7 +228,7 @@ impl Ends {
     }
 
     /// Adds the counts of another part of the same run.
-    fn merge(&mut self, other: &Ends) {
+    fn merge(&mut self, other: &EndCounts) {
         self.dropped.merge(other.dropped);
         self.untagged += other.untagged;
         self.withheld += other.withheld;
@@ -287,14 +286,14 @@ impl Ledger {
         self.flows.merge(&other.flows);
     }
 
-    /// Takes from the sink which of the rows that it was given did not leave through it.
-    pub(crate) fn settle_rows(&mut self, sink: &dyn Sink) {
-        (self.refused, self.unwritten) = (sink.refused(), self.unwritten + sink.unwritten());
-        self.rows = self.rows.saturating_sub(sink.refused() + sink.unwritten());
+    /// Takes rows out that were given to the sink and did not leave through it.
+    pub fn settle_rows(&mut self, refused: u64, unwritten: u64) {
+        (self.refused, self.unwritten) = (refused, self.unwritten + unwritten);
+        self.rows = self.rows.saturating_sub(refused + unwritten);
     }
 
     /// Counts packets as abandoned that were received and not processed, after an error.
-    pub(crate) fn abandon_rest(&mut self, account: Account, processed: u64) {
+    pub fn abandon_rest(&mut self, account: Account, processed: u64) {
         let Account { received, filtered, kernel, lost, .. } = account;
         (self.received, self.filtered, self.lost) = (received, filtered, lost);
         (self.kernel, self.processed) = (kernel, processed);

@@ -1,7 +1,7 @@
 //! Rust functions registered as scalars and aggregates of the language.
 //!
 //! ```
-//! use weir_engine::functions::Functions;
+//! use weir_plan::registered::Functions;
 //! use weir_plan::{Type, Value};
 //!
 //! let mut functions = Functions::default();
@@ -12,9 +12,8 @@
 //! assert_eq!(functions.signatures().scalars[0].name, "is_even");
 //! ```
 
-use crate::table::HashKey;
+use crate::{AggSignature, ScalarSignature, Signatures, Type, Value};
 use std::sync::Arc;
-use weir_plan::{AggSignature, ScalarSignature, Signatures, Type, Value};
 
 /// A scalar: called once per row with all arguments present. What it returns must have the
 /// declared type or be [`Value::Absent`]; anything else counts as absent.
@@ -40,31 +39,6 @@ pub trait UserState: Send {
 
 /// Makes a fresh state.
 pub type UserAggregate = Arc<dyn Fn() -> Box<dyn UserState> + Send + Sync>;
-
-/// What operators are made with, besides the plan.
-#[derive(Clone, Copy, Debug)]
-pub struct BuildContext<'a> {
-    /// Everything registered.
-    pub functions: &'a Functions,
-    /// What tables hash keys with.
-    pub hash_key: HashKey,
-    /// Whose results are merged with those of this run.
-    pub peers: Peers,
-}
-
-/// Whose results are merged with those of a run, each over packets of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Peers {
-    /// Nobody's: the numbers of packets are their order.
-    None,
-    /// Those of the kernel, which does not number packets: their times are their order.
-    Kernel,
-    /// Those of other probes, whose packets have numbers of their own.
-    Probes {
-        /// Tells probes apart where packets have the same time and number.
-        tag: u16,
-    },
-}
 
 /// Everything registered, in the order it was; the language sees the signatures.
 #[derive(Clone, Default)]

@@ -72,7 +72,7 @@
 //! - what `plan` says a stage means: when sessions end and joins are due, the hashes of `sample`
 //!   and `steer` that are part of the language, special-purpose addresses. Tests there compare
 //!   these with published values;
-//! - [registered functions](crate::functions), named limits, and the types of results.
+//! - [registered functions](weir_plan::registered), named limits, and the types of results.
 
 mod aggregate;
 mod alert;
@@ -83,8 +83,10 @@ mod context;
 mod crypto_pan;
 mod decode;
 mod done;
+pub mod egress;
 mod ends;
 mod eval;
+mod frames;
 mod hello;
 mod join;
 mod losses;
@@ -94,7 +96,7 @@ mod row;
 mod rows;
 mod scan;
 mod session;
-pub(crate) mod short;
+pub mod short;
 mod sketch;
 mod spread;
 mod steps;
@@ -106,19 +108,19 @@ mod value;
 mod zones;
 
 pub use clock::TimeRules;
+pub use frames::{Frames, HASH_SECRETS, program, schema_after};
 
-use crate::counters::{BehindClock, Ledger, Shares};
 use crate::egress::Frame;
-use crate::flow::StageFlows;
-use crate::functions::Functions;
 use clock::PlainClock;
 use decode::Decoder;
-#[cfg(test)]
 use eval::Eval;
 use row::Mark;
 use steps::ModelSteps;
 use weir_packet::source::{FrameBatch, LinkType, Source, SourceError};
-use weir_plan::{Program, Suppression, Value};
+use weir_plan::counters::{BehindClock, Ledger, Shares};
+use weir_plan::flow::StageFlows;
+use weir_plan::registered::Functions;
+use weir_plan::{Agg, Program, Suppression, Value};
 
 /// What a run gives.
 #[derive(Debug)]
@@ -134,8 +136,7 @@ pub struct Answer {
 }
 
 /// What an aggregate makes of the values of a group.
-#[cfg(test)]
-pub(crate) fn aggregate(agg: &weir_plan::Agg, functions: &Functions, values: &[Value]) -> Value {
+pub fn aggregate(agg: &Agg, functions: &Functions, values: &[Value]) -> Value {
     Eval::new(functions).aggregate(agg, values)
 }
 

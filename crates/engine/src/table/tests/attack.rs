@@ -4,17 +4,17 @@
 
 use super::probes::during;
 use super::{HashKey, Index, Keys, NO_ROW, Table};
-use crate::conform::schema_after;
-use crate::conform::{Frames, HASH_KEYS, program};
 use crate::functions::Functions;
 use crate::key::{Chosen, KeyPart, Layout, Pool, pack};
 use crate::limits::RUN_MAX;
-use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, binary, field, int, project, state, summarize};
 use crate::rows::{Arena, Collect};
 use crate::run::{Options, run};
+use crate::tests::schema_after;
+use crate::tests::{Frames, hash_key, program};
 use std::net::Ipv4Addr;
 use std::sync::OnceLock;
+use weir_model::TimeRules;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::craft::{Frame, batch};
@@ -111,7 +111,7 @@ fn cost(program: &Program, flows: &[Ports], hash_key: HashKey) -> usize {
     });
     let Options { lateness_ns, jump_ns, .. } = options;
     let rules = TimeRules { lateness_ns, jump_ns };
-    let model = naive::run(program, &functions, &mut traffic(flows), &rules);
+    let model = weir_model::run(program, &functions, &mut traffic(flows), &rules);
     assert!(sink.rows == model.rows && !model.rows.is_empty(), "rows under attack");
     probes
 }
@@ -119,12 +119,12 @@ fn cost(program: &Program, flows: &[Ports], hash_key: HashKey) -> usize {
 /// Checks that knowing a key costs a bounded amount, and not knowing it nothing.
 fn withstands(name: &str, stages: Vec<Stage>) {
     let program = program(stages);
-    let usual = cost(&program, &random(), HASH_KEYS[2]);
+    let usual = cost(&program, &random(), hash_key(2));
     assert!(usual >= KEYS, "{name}: {usual} looks at slots are not all there are");
     let known = cost(&program, attack(), HashKey::KNOWN);
     assert!(known > usual + RUN_MAX * RUN_MAX / 16, "{name}: no attack, {known} to {usual}");
     assert!(known <= 3 * usual + BOUND, "{name}: {known} under a known key, else {usual}");
-    for key in [HASH_KEYS[2], HASH_KEYS[3], HashKey::random(), HashKey::random()] {
+    for key in [hash_key(2), hash_key(3), HashKey::random(), HashKey::random()] {
         let unknown = cost(&program, attack(), key);
         assert!(unknown <= 3 * usual, "{name}: {unknown} under an unknown key, else {usual}");
     }
@@ -200,11 +200,11 @@ fn in_sequence() -> Vec<Ports> {
 
 /// As [`withstands`], of keys of other layouts, under a key that needs no solving.
 fn withstands_sequence(name: &str, program: &Program) {
-    let usual = cost(program, &random(), HASH_KEYS[2]);
-    let known = cost(program, &in_sequence(), HASH_KEYS[0]);
+    let usual = cost(program, &random(), hash_key(2));
+    let known = cost(program, &in_sequence(), hash_key(0));
     assert!(known > usual + RUN_MAX * RUN_MAX / 16, "{name}: no attack, {known} to {usual}");
     assert!(known <= 3 * usual + 2 * BOUND, "{name}: {known} under a known key, else {usual}");
-    for key in [HASH_KEYS[2], HASH_KEYS[3], HashKey::random(), HashKey::random()] {
+    for key in [hash_key(2), hash_key(3), HashKey::random(), HashKey::random()] {
         let unknown = cost(program, &in_sequence(), key);
         assert!(unknown <= 3 * usual, "{name}: {unknown} under an unknown key, else {usual}");
     }
@@ -256,7 +256,7 @@ fn workers_share_what_a_sender_meant_for_one() {
         (u64::from(hash as u32) * 4) >> 32
     };
     let chosen: Vec<u32> = (0..).filter(|&p| worker(HashKey::KNOWN, p) == 0).take(KEYS).collect();
-    for key in [HASH_KEYS[2], HASH_KEYS[3], HashKey::random()] {
+    for key in [hash_key(2), hash_key(3), HashKey::random()] {
         let mut workers = [0; 4];
         chosen.iter().for_each(|&p| workers[worker(key, p) as usize] += 1);
         // Within six standard deviations of a quarter.

@@ -2,10 +2,10 @@
 
 use super::row::Row;
 use super::value::{of_type, unsigned_zero, word};
-use crate::functions::Functions;
-use crate::limits::TEXT_MAX;
 use regex::Regex;
 use std::collections::BTreeMap;
+use weir_plan::limits::TEXT_MAX;
+use weir_plan::registered::Functions;
 use weir_plan::{Agg, BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
 
 /// Evaluates, and counts what is undefined.

@@ -14,7 +14,7 @@ pub struct TimeRules {
     pub jump_ns: i64,
 }
 
-/// The clock: its rules are in the first section of [`crate::naive`].
+/// The clock: its rules are in the first section of [the crate](crate).
 pub(super) struct PlainClock {
     rules: TimeRules,
     /// The first packets' times, until the clock starts.

@@ -1,15 +1,12 @@
 //! Any bytes as messages.
 
-use super::message::{Message, UnreadableMessage};
-use super::producer::Producer;
-use super::receiver::Receiver;
-use super::writer::ProducerId;
-use crate::conform::Frames;
-use crate::functions::Functions;
-use crate::rows::{Collect, Sink};
-use crate::run::Options;
-use crate::table::HashKey;
 use std::sync::OnceLock;
+use weir_engine::exchange::{Message, Producer, ProducerId, Receiver, UnreadableMessage};
+use weir_engine::functions::Functions;
+use weir_engine::rows::{Collect, Sink};
+use weir_engine::run::Options;
+use weir_engine::table::HashKey;
+use weir_model::Frames;
 use weir_packet::fields::by_name;
 use weir_plan::limits::{GROUPS_MAX, SESSIONS_MAX};
 use weir_plan::physical::Physical;
@@ -27,7 +24,7 @@ struct Sample {
 /// Takes messages of a probe, one of which is changed: the first byte says which, the next two from
 /// where on the other bytes replace its own. Panics where the receiver does, or where it does not
 /// take the other messages.
-pub fn fuzz_message(data: &[u8]) {
+pub(crate) fn fuzz_message(data: &[u8]) {
     static SAMPLE: OnceLock<Sample> = OnceLock::new();
     let Some((&[which, low, high], over)) = data.split_first_chunk() else { return };
     let Sample { plan, messages } = SAMPLE.get_or_init(sample);

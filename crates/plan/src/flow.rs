@@ -2,10 +2,10 @@
 //!
 //! Stages count a batch at a time, and are asked only when somebody wants to know.
 
+use crate::Program;
 use crate::limits::STAGES_REMEMBERED_MAX;
+use crate::together::program_places;
 use std::collections::BTreeMap;
-use weir_plan::Program;
-use weir_plan::together::program_places;
 
 /// Where a stage runs, or half of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -80,9 +80,6 @@ pub struct StageFlows {
     pub waiting: Option<usize>,
 }
 
-/// How many batches of rows may wait for the machine level before workers read no more.
-pub const WAITING_MAX: usize = crate::limits::ROW_BATCHES_AHEAD;
-
 impl PartialEq for StageFlows {
     fn eq(&self, _: &StageFlows) -> bool {
         true
@@ -93,7 +90,7 @@ impl Eq for StageFlows {}
 
 impl StageFlows {
     /// One more worker's, or that of the level that there is once.
-    pub(crate) fn add(&mut self, place: FlowPlace, flow: StageFlow) {
+    pub fn add(&mut self, place: FlowPlace, flow: StageFlow) {
         self.stages.entry(place).or_default().push(flow);
     }
 
@@ -113,7 +110,7 @@ impl StageFlows {
 
     /// From now on stages are of this program. Each begins with nothing; what has gone through the
     /// stages so far stays in [`StageFlows::totals`].
-    pub(crate) fn begin(&mut self, program: &Program) {
+    pub fn begin(&mut self, program: &Program) {
         for (place, flows) in std::mem::take(&mut self.stages) {
             let Some(name) = self.name(place) else { continue };
             let has_room = self.earlier.len() < STAGES_REMEMBERED_MAX;
@@ -179,7 +176,7 @@ impl StageFlow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_plan::{Input, Pipeline, Schema};
+    use crate::{Input, Pipeline, Schema};
 
     fn program(names: &[Option<&str>]) -> Program {
         let pipeline = |name: &Option<&str>| Pipeline {

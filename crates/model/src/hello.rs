@@ -7,7 +7,6 @@
 use super::context::StageContext;
 use super::row::{Mark, Row, set_cell};
 use super::transport::TransportBytes;
-use crate::limits::HELLO_PACKETS_MAX;
 use std::collections::BTreeMap;
 use weir_packet::limits::HELLO_MAX;
 use weir_packet::quic::initial::{ClientKeys, CryptoFrames, initials};
@@ -15,6 +14,7 @@ use weir_packet::text::Text;
 use weir_packet::time::NO_TIME;
 use weir_packet::tls::Hello as TlsHello;
 use weir_packet::tls::ja4::{Carrier, ja4};
+use weir_plan::limits::HELLO_PACKETS_MAX;
 use weir_plan::{Hello, Value};
 
 /// A flow.

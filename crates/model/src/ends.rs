@@ -3,20 +3,20 @@
 use super::crypto_pan::PanKey;
 use super::eval::Eval;
 use super::row::{PacketValues, Row};
-use crate::counters::{self, Traffic};
 use crate::egress::Frame;
 use std::rc::Rc;
 use weir_packet::egress::Outlet;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::rewrite::Rewriter;
 use weir_packet::source::LinkType;
+use weir_plan::counters::{EndCounts, Traffic};
 use weir_plan::ends::{Act, Edit, Ends, To, mix, text_word};
 use weir_plan::{Expr, Type, Value};
 
 /// The frames that were handed out, and how many.
 pub(super) struct Outgoing {
     pub(super) frames: Vec<Frame>,
-    pub(super) ends: counters::Ends,
+    pub(super) ends: EndCounts,
 }
 
 impl Outgoing {

@@ -2,8 +2,8 @@
 
 use super::eval::Eval;
 use super::losses::Losses;
-use crate::functions::Functions;
 use weir_plan::Suppression;
+use weir_plan::registered::Functions;
 
 /// Values, losses and counts of a run. Each stage adds its methods in a file of its own.
 pub(super) struct StageContext<'a> {
