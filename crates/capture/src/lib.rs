@@ -45,6 +45,7 @@ mod sys;
 #[cfg(target_os = "linux")]
 pub mod tcx;
 mod unread;
+pub mod wrapped;
 pub mod write;
 #[cfg(target_os = "linux")]
 pub mod xdp;

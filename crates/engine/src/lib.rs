@@ -12,6 +12,7 @@ mod closing;
 mod community;
 mod compile;
 mod continued;
+pub mod discard;
 pub mod exchange;
 mod expr;
 mod feed;

@@ -1,7 +1,6 @@
 //! What has happened so far: printed on standard error every few seconds and at SIGUSR1, and sent
 //! to clients of the control socket.
 
-use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::{delivery, ledger, records, wire};
 use parking_lot::Mutex;
@@ -16,6 +15,7 @@ use weir_capture::records::RecordReport;
 use weir_deliver::{Courier, DeliveryCounts};
 use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
+use weir_kernel::KernelTables;
 use weir_packet::source::Account;
 
 /// The line above a ledger that is printed while the run goes on.

@@ -4,8 +4,6 @@
 use super::session::Run;
 use crate::args::PartitionRun;
 use crate::exit::Status;
-use crate::partitions::source::PartitionSource;
-use crate::partitions::up::{RowsUp, Up};
 use crate::stats::Stats;
 use crate::user::become_user;
 use crate::{group, ledger};
@@ -19,6 +17,8 @@ use weir_engine::reading::Reading;
 use weir_engine::run::{Options, Outcome, RunError, run};
 use weir_kafka::worker::FromWorker;
 use weir_packet::source::Source;
+use weir_partitions::source::PartitionSource;
+use weir_partitions::up::{RowsUp, Up};
 use weir_plan::physical::Physical;
 use weir_sandbox::{Needs, confine};
 use weir_sink::Named;

@@ -1,7 +1,6 @@
 //! The packets of a row of the screen, looked for beside the run that it shows, and written into
 //! files.
 
-use crate::packets::{Earlier, FoundFile, Sought, file_of, list_of};
 use serde_json::Value as Json;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,6 +11,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::{Builder, Scope};
 use weir_http::NoPackets;
 use weir_packet::time::{parse_rfc3339, rfc3339};
+use weir_search::{Earlier, FoundFile, Sought, file_of, list_of};
 use weir_top::{FoundPacket, FoundPackets};
 
 /// Files of packets whose first has the same second.

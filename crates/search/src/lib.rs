@@ -1,6 +1,8 @@
 //! Packets that have passed, found again for whoever looks at a row: in the ring of a run over
 //! interfaces, or in its captures.
 
+#![forbid(unsafe_code)]
+
 mod decode;
 mod search;
 mod values;
@@ -28,7 +30,7 @@ use weir_plan::{Program, SourceKind, Stage, Value, print};
 const SEARCHES_MAX: usize = 2;
 
 /// Where packets that have passed are found.
-pub(crate) enum Earlier {
+pub enum Earlier {
     /// In the ring of frames.
     Ring(HeldFrames),
     /// In captures, which are read again.
@@ -36,20 +38,24 @@ pub(crate) enum Earlier {
 }
 
 /// Captures, and how they are read.
-pub(crate) struct ReadAgain {
-    pub(crate) captures: Vec<String>,
-    pub(crate) options: weir_capture::Options,
+pub struct ReadAgain {
+    /// Their names.
+    pub captures: Vec<String>,
+    /// How they are opened.
+    pub options: weir_capture::Options,
     /// As many packets as the run takes.
-    pub(crate) count: Option<u64>,
-    pub(crate) headers: Headers,
-    pub(crate) fragments: bool,
+    pub count: Option<u64>,
+    /// Which headers fields are of.
+    pub headers: Headers,
+    /// Whether later fragments get the ports of their first one.
+    pub fragments: bool,
 }
 
 impl ReadAgain {
     fn start(&self) -> Result<Box<dyn Source>, SourceError> {
         let source = Captures::new(self.captures.clone(), &self.options)?.start()?;
         let source: Box<dyn Source> = match self.count {
-            Some(n) => Box::new(crate::source::Take::new(source, n)),
+            Some(n) => Box::new(weir_capture::wrapped::Take::new(source, n)),
             None => source,
         };
         let source = Reading::new(source).headers(self.headers);
@@ -58,7 +64,7 @@ impl ReadAgain {
 }
 
 /// What is looked for.
-pub(crate) struct Sought {
+pub struct Sought {
     /// The stages that keep the packets.
     stages: Vec<Stage>,
     /// They are not before this time, ...
@@ -70,7 +76,7 @@ pub(crate) struct Sought {
 }
 
 /// Finds packets for clients.
-pub(crate) fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
+pub fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
     let searches = AtomicUsize::new(0);
     Box::new(move |question| {
         let sought = sought(&question, &answers)?;
@@ -86,7 +92,7 @@ pub(crate) fn finder(earlier: Earlier, answers: Arc<Answers>) -> FindPackets {
 
 /// Finds packets for a screen: of those in a ring the latest, of those in captures the first,
 /// decoded, as the API answers them. `stop` ends the search early.
-pub(crate) fn list_of(
+pub fn list_of(
     sought: &Sought,
     earlier: &Earlier,
     stop: &Arc<AtomicBool>,
@@ -97,19 +103,20 @@ pub(crate) fn list_of(
 }
 
 /// Packets as a file.
-pub(crate) struct FoundFile {
+pub struct FoundFile {
     /// As pcapng.
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) packets: usize,
+    pub bytes: Vec<u8>,
+    /// How many there are.
+    pub packets: usize,
     /// The time of the first, if there is one.
-    pub(crate) first: Option<i64>,
+    pub first: Option<i64>,
     /// Why some may be missing.
-    pub(crate) notes: Vec<&'static str>,
+    pub notes: Vec<&'static str>,
 }
 
 /// Packets as a file, as many as the API gives: of those in a ring the latest, of those in captures
 /// the first. `stop` ends the search early.
-pub(crate) fn file_of(
+pub fn file_of(
     sought: &Sought,
     earlier: &Earlier,
     stop: &Arc<AtomicBool>,
@@ -177,7 +184,7 @@ fn sought(question: &PacketsQuestion, answers: &Answers) -> Result<Sought, NoPac
 }
 
 /// The packets that meet a condition.
-pub(crate) fn of_condition(text: &str) -> Result<Sought, NoPackets> {
+pub fn of_condition(text: &str) -> Result<Sought, NoPackets> {
     let wrong = |text| NoPackets::Wrong("the condition has errors".to_owned(), text);
     let stages = search::condition(text).map_err(wrong)?;
     Ok(Sought { stages, from: None, until: None, passed_over: Vec::new() })
@@ -223,7 +230,7 @@ fn of_row(
 }
 
 /// The packets of a row of a program, by the number of its output; all its values are known.
-pub(crate) fn of_values(
+pub fn of_values(
     name: &str,
     program: &Program,
     output: usize,

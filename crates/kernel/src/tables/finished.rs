@@ -21,15 +21,15 @@ const READING_NS: i64 = 1_000_000;
 
 /// The memory in which a program counts frames.
 #[derive(Clone, Debug)]
-pub(crate) struct FrameCounts {
-    pub(crate) memory: Arc<SharedMemory>,
+pub struct FrameCounts {
+    pub memory: Arc<SharedMemory>,
     /// Whether its last word says that all frames go up, since pipelines may come and go.
-    pub(crate) may_change: bool,
+    pub may_change: bool,
 }
 
 impl FrameCounts {
     /// The sums of all processors.
-    pub(crate) fn sums(&self) -> KernelCounts {
+    pub fn sums(&self) -> KernelCounts {
         let mut sums = [0_u64; FrameCount::COUNT];
         for cpu in self.memory.words().chunks_exact(FrameCount::WORDS) {
             for (sum, word) in sums.iter_mut().zip(cpu) {

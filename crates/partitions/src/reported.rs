@@ -7,30 +7,31 @@ use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
 /// The report of a source. A clone is the same report.
 #[derive(Clone, Default)]
-pub(crate) struct SourceReport(Arc<Mutex<SourceState>>);
+pub struct SourceReport(Arc<Mutex<SourceState>>);
 
 /// Losses and times that a source has reported.
 #[derive(Default)]
-pub(crate) struct SourceState {
+pub struct SourceState {
     /// The time up to which everything has come, and has been handed on.
-    pub(crate) reached: Option<i64>,
+    pub reached: Option<i64>,
     /// The same of the batch that is being processed.
     next: Option<i64>,
     /// Losses, until somebody takes them.
-    pub(crate) gaps: Vec<LostFrames>,
+    pub gaps: Vec<LostFrames>,
     /// Whether the source failed.
-    pub(crate) has_failed: bool,
+    pub has_failed: bool,
 }
 
 impl SourceReport {
-    pub(crate) fn state(&self) -> MutexGuard<'_, SourceState> {
+    /// The state, to be read or changed.
+    pub fn state(&self) -> MutexGuard<'_, SourceState> {
         self.0.lock()
     }
 }
 
 /// A source that fills a report. Its run has one worker, so that a batch is processed, and its
 /// packets have gone where they go, before the next one is asked for.
-pub(crate) struct Reported {
+pub struct Reported {
     source: Box<dyn Source>,
     report: SourceReport,
     /// Whether it captures from interfaces.
@@ -42,7 +43,8 @@ pub(crate) struct Reported {
 const BUSY_LAG_NS: i64 = 1_000_000_000;
 
 impl Reported {
-    pub(crate) fn new(source: Box<dyn Source>, report: SourceReport, is_live: bool) -> Reported {
+    /// A source that reports there.
+    pub fn new(source: Box<dyn Source>, report: SourceReport, is_live: bool) -> Reported {
         Reported { source, report, is_live }
     }
 

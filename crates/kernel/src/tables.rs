@@ -37,14 +37,14 @@ const CLOCK_NS: i64 = 1_000_000_000;
 
 /// The clocks: the time since 1970, and that since the start of the machine, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Clocks {
-    pub(crate) real: i64,
-    pub(crate) monotonic: i64,
+pub struct Clocks {
+    pub real: i64,
+    pub monotonic: i64,
 }
 
 impl Clocks {
     /// What they show now.
-    pub(crate) fn now() -> Clocks {
+    pub fn now() -> Clocks {
         let ns = |id| {
             let time = clock_gettime(id).expect("the system has this clock");
             time.tv_sec().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec())
@@ -55,22 +55,22 @@ impl Clocks {
 
 /// The tables of one program, by number, and the memory that controls it.
 #[derive(Debug)]
-pub(crate) struct ProgramTables {
-    pub(crate) memory: Vec<SharedMemory>,
-    pub(crate) control: SharedMemory,
+pub struct ProgramTables {
+    pub memory: Vec<SharedMemory>,
+    pub control: SharedMemory,
     /// In which it counts frames.
-    pub(crate) frames: FrameCounts,
+    pub frames: FrameCounts,
     /// In which it counts what it does with them, if it does something.
-    pub(crate) deeds: Option<Deeds>,
+    pub deeds: Option<Deeds>,
     /// The states that it holds together with the others.
-    pub(crate) states: Vec<Arc<StateMemory>>,
+    pub states: Vec<Arc<StateMemory>>,
 }
 
 /// What a program does with frames, and the memory in which it counts that.
 #[derive(Clone, Debug)]
-pub(crate) struct Deeds {
-    pub(crate) actions: Actions,
-    pub(crate) memory: Arc<SharedMemory>,
+pub struct Deeds {
+    pub actions: Actions,
+    pub memory: Arc<SharedMemory>,
 }
 
 impl Deeds {
@@ -109,7 +109,7 @@ type ReadClocks = Box<dyn Fn() -> Clocks + Send + Sync>;
 type ReportPart = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The tables of all programs of a query, one program for each interface.
-pub(crate) struct KernelTables {
+pub struct KernelTables {
     clocks: ReadClocks,
     report: ReportPart,
     state: Mutex<TableState>,
@@ -148,7 +148,7 @@ impl fmt::Debug for KernelTables {
 
 impl KernelTables {
     /// Tables of these layouts, of which no program exists yet.
-    pub(crate) fn new(tables: Vec<Table>, clocks: ReadClocks, report: ReportPart) -> KernelTables {
+    pub fn new(tables: Vec<Table>, clocks: ReadClocks, report: ReportPart) -> KernelTables {
         let now = clocks();
         let window = |table: Table| {
             let start = table.every_ns.map_or(0, |every| window_start(now.real, every));
@@ -165,12 +165,12 @@ impl KernelTables {
     }
 
     /// Whether these are its tables.
-    pub(crate) fn are(&self, tables: &[Table]) -> bool {
+    pub fn are(&self, tables: &[Table]) -> bool {
         self.state.lock().windows.iter().map(|window| &window.table).eq(tables)
     }
 
     /// Whether there is a program whose groups are read.
-    pub(crate) fn has_programs(&self) -> bool {
+    pub fn has_programs(&self) -> bool {
         !self.state.lock().programs.is_empty()
     }
 
@@ -178,7 +178,7 @@ impl KernelTables {
     ///
     /// # Errors
     /// Where the kernel refuses the memory, or the program has other states than those before.
-    pub(crate) fn add(
+    pub fn add(
         &self,
         frames: FrameCounts,
         actions: Option<&Actions>,
@@ -200,7 +200,7 @@ impl KernelTables {
     }
 
     /// Reads the groups of a program, which was loaded with the memory that was made for it.
-    pub(crate) fn read_from(&self, program: ProgramTables) {
+    pub fn read_from(&self, program: ProgramTables) {
         self.state.lock().programs.push(program);
     }
 
@@ -208,7 +208,7 @@ impl KernelTables {
     ///
     /// # Errors
     /// Where the system starts no thread.
-    pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+    pub fn start(self: &Arc<Self>) -> io::Result<()> {
         let tables = Arc::clone(self);
         thread::Builder::new().name("weir-windows".to_owned()).spawn(move || tables.keep_time())?;
         Ok(())
@@ -232,14 +232,14 @@ impl KernelTables {
     }
 
     /// Whether all frames go up, since programs have changed; `None` where programs can't change.
-    pub(crate) fn hands_up(&self) -> Option<bool> {
+    pub fn hands_up(&self) -> Option<bool> {
         let state = self.state.lock();
         let may_change = state.programs.iter().any(|program| program.frames.may_change);
         may_change.then_some(state.hands_up)
     }
 
     /// How late a window was ended so far, at most.
-    pub(crate) fn latest(&self) -> Duration {
+    pub fn latest(&self) -> Duration {
         Duration::from_nanos(self.state.lock().latest.unsigned_abs())
     }
 }

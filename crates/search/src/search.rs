@@ -1,11 +1,11 @@
 //! Looks for packets: the stages that keep them run over frames that have passed.
 
-use crate::observe::Unread;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use weir_engine::discard::Discard;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Sink;
 use weir_engine::run::{Options, run_to};
@@ -143,7 +143,7 @@ impl Search {
         let options =
             Options { stop: Some(Arc::clone(stop)), memory: Some(MEMORY), ..Options::default() };
         let (begin, mut late) = (Instant::now(), false);
-        let ends = (&mut Unread as &mut dyn Sink, &mut gather as &mut dyn Egress);
+        let ends = (&mut Discard as &mut dyn Sink, &mut gather as &mut dyn Egress);
         let functions = Functions::default();
         let outcome = run_to(&self.program, &functions, source, ends, &options, &mut |_| {
             if begin.elapsed() > bounds.time {

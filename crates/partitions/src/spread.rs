@@ -92,7 +92,7 @@ struct Part {
 }
 
 /// Spreads packets over partitions.
-pub(crate) struct Spreader {
+pub struct Spreader {
     /// Where packets go, as it was given.
     name: String,
     key: SpreadKey,
@@ -110,20 +110,20 @@ pub(crate) struct Spreader {
 }
 
 /// What a run that spreads packets is called, and how it spreads them.
-pub(crate) struct SpreadBy {
+pub struct SpreadBy {
     /// Where packets go, as it was given.
-    pub(crate) name: String,
+    pub name: String,
     /// By which key.
-    pub(crate) key: SpreadKey,
+    pub key: SpreadKey,
     /// Over how many partitions.
-    pub(crate) partitions: usize,
+    pub partitions: usize,
     /// When the run started, in nanoseconds since 1970.
-    pub(crate) epoch: u64,
+    pub epoch: u64,
 }
 
 impl Spreader {
     /// Writes records to `to`, as the process takes them that carries them.
-    pub(crate) fn new(
+    pub fn new(
         by: SpreadBy,
         names: &InterfaceNames,
         report: &SourceReport,
@@ -154,12 +154,12 @@ impl Spreader {
     }
 
     /// Packets that were not taken.
-    pub(crate) fn refused(&self) -> Refused {
+    pub fn refused(&self) -> Refused {
         self.refused
     }
 
     /// Takes packets, in order.
-    pub(crate) fn take(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
+    pub fn take(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
         self.take_gaps();
         for same in frames.chunk_by(|a, b| a.link == b.link) {
             for some in same.chunks(BATCH) {
@@ -229,7 +229,7 @@ impl Spreader {
     }
 
     /// Windows have closed, or the source may have to wait.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         self.take_gaps();
         let reached = self.report.state().reached;
         if let Some(reached) = reached {
@@ -239,7 +239,7 @@ impl Spreader {
     }
 
     /// Ends all partitions.
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
+    pub fn finish(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.has_finished, true) {
             return Ok(());
         }
@@ -295,5 +295,4 @@ fn place_of(point: CapturePoint, names: &InterfaceNames, record: &mut PacketReco
 }
 
 #[cfg(test)]
-#[path = "spread_tests.rs"]
 mod tests;

@@ -13,7 +13,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// The way to the process that carries rows. A clone is the same.
 #[derive(Clone)]
-pub(crate) struct Up(Arc<Mutex<Way>>);
+pub struct Up(Arc<Mutex<Way>>);
 
 struct Way {
     to: BufWriter<File>,
@@ -24,19 +24,20 @@ struct Way {
 }
 
 impl Up {
-    pub(crate) fn new(to: File) -> Up {
+    /// To the process that reads from this pipe.
+    pub fn new(to: File) -> Up {
         let to = BufWriter::with_capacity(BUFFER_BYTES, to);
         Up(Arc::new(Mutex::new(Way { to, is_live: false, closed: None })))
     }
 
     /// Whether rows from now on are new, or are out already.
-    pub(crate) fn set_live(&self, is_live: bool) {
+    pub fn set_live(&self, is_live: bool) {
         self.with(|way| way.is_live = is_live);
     }
 
     /// The run that captured has ended, by this record if there is one: once all rows are out, so
     /// has this one.
-    pub(crate) fn set_closed(&self, last: Option<Mark>) {
+    pub fn set_closed(&self, last: Option<Mark>) {
         self.with(|way| way.closed = Some(last));
     }
 
@@ -44,7 +45,7 @@ impl Up {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn finish(&self) -> io::Result<()> {
+    pub fn finish(&self) -> io::Result<()> {
         match self.with(|way| way.closed.take()) {
             Some(last) => self.say(&FromWorker::Finished(last)),
             None => Ok(()),
@@ -53,7 +54,7 @@ impl Up {
 
     /// Whether rows are new.
     #[cfg(test)]
-    pub(crate) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.with(|way| way.is_live)
     }
 
@@ -61,7 +62,7 @@ impl Up {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn say(&self, what: &FromWorker) -> io::Result<()> {
+    pub fn say(&self, what: &FromWorker) -> io::Result<()> {
         self.with(|way| what.write(&mut way.to).and_then(|()| way.to.flush()))
     }
 
@@ -69,7 +70,7 @@ impl Up {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn message(&self, message: &[u8]) -> io::Result<()> {
+    pub fn message(&self, message: &[u8]) -> io::Result<()> {
         self.with(|way| match way.is_live {
             true => FromWorker::write_message(message, &mut way.to),
             false => Ok(()),
@@ -82,14 +83,15 @@ impl Up {
 }
 
 /// Rows on the way to the process that carries them.
-pub(crate) struct RowsUp {
+pub struct RowsUp {
     up: Up,
     rows: KeyedRows,
     time: TimeFormat,
 }
 
 impl RowsUp {
-    pub(crate) fn new(up: Up, time: TimeFormat) -> RowsUp {
+    /// Rows by this way.
+    pub fn new(up: Up, time: TimeFormat) -> RowsUp {
         RowsUp { up, rows: KeyedRows::default(), time }
     }
 }
@@ -119,14 +121,15 @@ impl Sink for RowsUp {
 }
 
 /// Rows of a run that reads no partition, on the way to the process that carries them.
-pub(crate) struct RowsOut<W: io::Write> {
+pub struct RowsOut<W: io::Write> {
     to: BufWriter<W>,
     rows: KeyedRows,
     time: TimeFormat,
 }
 
 impl<W: io::Write> RowsOut<W> {
-    pub(crate) fn new(to: W, time: TimeFormat) -> RowsOut<W> {
+    /// Rows to this writer.
+    pub fn new(to: W, time: TimeFormat) -> RowsOut<W> {
         let to = BufWriter::with_capacity(BUFFER_BYTES, to);
         RowsOut { to, rows: KeyedRows::default(), time }
     }

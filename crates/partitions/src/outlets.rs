@@ -6,7 +6,7 @@ use weir_capture::outlets::Outlets;
 use weir_packet::egress::{Egress, Outlet, Refused, Sent};
 
 /// Where the packets of a run go.
-pub(crate) struct PacketOutlets {
+pub struct PacketOutlets {
     outlets: Outlets,
     spreader: Option<Spreader>,
     /// The number of the outlet whose packets are spread.
@@ -17,13 +17,14 @@ pub(crate) struct PacketOutlets {
 }
 
 impl PacketOutlets {
-    pub(crate) fn new(outlets: Outlets, spreader: Option<Spreader>) -> PacketOutlets {
+    /// The outlets of a program, and packets that pass to a topic.
+    pub fn new(outlets: Outlets, spreader: Option<Spreader>) -> PacketOutlets {
         let (others, spread) = (Vec::new(), Vec::new());
         PacketOutlets { outlets, spreader, pass: None, others, spread }
     }
 
     /// Whether a rotated capture has as many files as it was to have.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.outlets.is_over()
     }
 }

@@ -11,7 +11,7 @@ const AHEAD: usize = 4;
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Ends after a number of packets (those that pass the filter), as `-c` asks.
-pub(crate) struct Take {
+pub struct Take {
     inner: Box<dyn Source>,
     left: u64,
     taken: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Take {
 
 impl Take {
     /// The first `n` packets of `inner`.
-    pub(crate) fn new(inner: Box<dyn Source>, n: u64) -> Take {
+    pub fn new(inner: Box<dyn Source>, n: u64) -> Take {
         Take { inner, left: n, taken: 0, reached: 0 }
     }
 }
@@ -62,7 +62,7 @@ impl Source for Take {
 }
 
 /// Reads another source in a thread of its own, so that the run can end while a pipe is silent.
-pub(crate) struct Stream {
+pub struct StoppableSource {
     events: Receiver<Event>,
     /// Batches go back to be filled again.
     empty: Sender<FrameBatch>,
@@ -72,8 +72,8 @@ pub(crate) struct Stream {
     next: Option<Event>,
 }
 
-/// Ends a [`Stream`] from another thread.
-pub(crate) struct StreamEnd(SyncSender<Event>);
+/// Ends a [`StoppableSource`] from another thread.
+pub struct StreamEnd(SyncSender<Event>);
 
 enum Event {
     /// It is a capture.
@@ -83,11 +83,11 @@ enum Event {
     Stop,
 }
 
-impl Stream {
+impl StoppableSource {
     /// Starts a thread that opens the source and reads it; opening a pipe may wait, too.
-    pub(crate) fn start(
+    pub fn start(
         open: impl FnOnce() -> Result<Box<dyn Source>, SourceError> + Send + 'static,
-    ) -> std::io::Result<(Stream, StreamEnd)> {
+    ) -> std::io::Result<(StoppableSource, StreamEnd)> {
         let (events_in, events) = mpsc::sync_channel(AHEAD);
         let (empty, empty_out) = mpsc::channel();
         let end = StreamEnd(events_in.clone());
@@ -101,14 +101,14 @@ impl Stream {
             Err(e) => drop(events_in.send(Event::End(Account::default(), Err(e)))),
         })?;
         let account = Account::default();
-        Ok((Stream { events, empty, account, ended: false, next: None }, end))
+        Ok((StoppableSource { events, empty, account, ended: false, next: None }, end))
     }
 
     /// Waits until it begins; `false` if it was ended before that.
     ///
     /// # Errors
     /// Those of opening it.
-    pub(crate) fn begin(&mut self) -> Result<bool, SourceError> {
+    pub fn begin(&mut self) -> Result<bool, SourceError> {
         match self.events.recv() {
             Ok(Event::End(_, Err(e))) => Err(e),
             Ok(Event::Begun) => Ok(true),
@@ -123,7 +123,7 @@ impl Stream {
 
 impl StreamEnd {
     /// Ends the stream after the batches read so far.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         drop(self.0.send(Event::Stop));
     }
 }
@@ -144,7 +144,7 @@ fn read(mut source: Box<dyn Source>, events: &SyncSender<Event>, empty: &Receive
     }
 }
 
-impl Source for Stream {
+impl Source for StoppableSource {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
         batch.clear();
         if self.ended {
@@ -273,7 +273,8 @@ mod tests {
     #[test]
     fn a_stream_passes_everything_on() {
         let sizes = [3; 20];
-        let (mut stream, _end) = Stream::start(move || Ok(counted(&sizes))).expect("starts");
+        let (mut stream, _end) =
+            StoppableSource::start(move || Ok(counted(&sizes))).expect("starts");
         assert_eq!(drain(&mut stream), (0..60).collect::<Vec<_>>());
         assert_eq!(stream.account().received, 60);
     }
@@ -285,7 +286,7 @@ mod tests {
             let error = Some(torn());
             Ok(Box::new(Counted { sizes: vec![2], delivered: 0, error }) as Box<dyn Source>)
         };
-        let (mut stream, _end) = Stream::start(open).expect("starts");
+        let (mut stream, _end) = StoppableSource::start(open).expect("starts");
         assert!(stream.begin().expect("no error"));
         let mut batch = FrameBatch::new();
         assert!(stream.fill(&mut batch).expect("a batch"));
@@ -293,9 +294,9 @@ mod tests {
         assert!(!stream.fill(&mut batch).expect("the end"));
         assert_eq!(stream.account().received, 2);
 
-        let (mut stream, _end) = Stream::start(move || Err(torn())).expect("starts");
+        let (mut stream, _end) = StoppableSource::start(move || Err(torn())).expect("starts");
         assert!(stream.fill(&mut batch).is_err());
-        let (mut stream, _end) = Stream::start(move || Err(torn())).expect("starts");
+        let (mut stream, _end) = StoppableSource::start(move || Err(torn())).expect("starts");
         assert!(stream.begin().is_err());
     }
 
@@ -306,7 +307,7 @@ mod tests {
             let _ = wait.recv();
             Ok(counted(&[]))
         };
-        let (mut stream, end) = Stream::start(open).expect("starts");
+        let (mut stream, end) = StoppableSource::start(open).expect("starts");
         end.end();
         assert!(!stream.begin().expect("no error"));
         assert!(!stream.fill(&mut FrameBatch::new()).expect("the end"));

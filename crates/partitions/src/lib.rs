@@ -1,12 +1,14 @@
 //! Packets by way of Kafka: those that a run spreads over the partitions of a topic, and a
 //! partition as the source of a run.
 
-pub(crate) mod outlets;
-pub(crate) mod reported;
-pub(crate) mod source;
-pub(crate) mod spread;
+#![forbid(unsafe_code)]
+
+pub mod outlets;
+pub mod reported;
+pub mod source;
+pub mod spread;
 mod starts;
-pub(crate) mod up;
+pub mod up;
 
 use weir_engine::exchange::needs;
 use weir_kafka::packets::SpreadKey;
@@ -17,7 +19,7 @@ use weir_plan::partitions::rows_by_partition;
 use weir_plan::physical::{Needs, Physical};
 
 /// The fields of a key that packets are spread by.
-pub(crate) fn fields_of(key: SpreadKey) -> FieldSet {
+pub fn fields_of(key: SpreadKey) -> FieldSet {
     match key_by_name(key.name()) {
         Some(key) => key.fields.iter().copied().collect(),
         None => by_name(key.name()).into_iter().collect(),
@@ -29,7 +31,7 @@ pub(crate) fn fields_of(key: SpreadKey) -> FieldSet {
 ///
 /// # Errors
 /// Says why not.
-pub(crate) fn fits(program: &Program, publishes: bool, key: &FieldSet) -> Result<(), String> {
+pub fn fits(program: &Program, publishes: bool, key: &FieldSet) -> Result<(), String> {
     if !publishes {
         return rows_by_partition(program, key);
     }

@@ -31,7 +31,7 @@ enum End {
 }
 
 /// The records of a partition.
-pub(crate) struct PartitionSource {
+pub struct PartitionSource {
     from: BufReader<File>,
     up: Up,
     program: Program,
@@ -70,7 +70,8 @@ struct Current {
 }
 
 impl PartitionSource {
-    pub(crate) fn new(
+    /// The partition that the process at the other end of the pipe `from` reads.
+    pub fn new(
         from: File,
         up: Up,
         (program, publishes): (&Program, bool),

@@ -7,7 +7,7 @@ use weir_offload::{StateTable, TakenStates};
 
 /// The memory of a table, which all programs of a run share.
 #[derive(Debug)]
-pub(crate) struct StateMemory {
+pub struct StateMemory {
     pub(super) table: StateTable,
     memory: SharedMemory,
 }
@@ -23,7 +23,7 @@ impl StateMemory {
     }
 
     /// The number of its map.
-    pub(crate) fn number(&self) -> i32 {
+    pub fn number(&self) -> i32 {
         self.memory.number()
     }
 }
