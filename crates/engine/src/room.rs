@@ -88,7 +88,7 @@ pub fn fit(
             schema = stage.output(&schema);
         }
     }
-    // Those that need least come first: what they leave is for the others.
+    // The ones that need least come first: what they leave is for the others.
     needs.sort_by_key(|need| need.each.saturating_mul(need.bound.default));
     let (mut left, mut fitted, mut lowered) = (memory, program.clone(), Vec::new());
     let stages = needs.len() as u64;

@@ -53,7 +53,7 @@ impl OutHeader {
     }
 }
 
-/// What became of a record that was to be kept.
+/// The fate of a record that was to be kept.
 #[derive(Debug)]
 pub enum Kept {
     /// It is kept.

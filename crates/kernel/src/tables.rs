@@ -319,7 +319,7 @@ impl KernelFeed for KernelTables {
     }
 }
 
-/// What becomes of the open window of a table.
+/// The fate of the open window of a table.
 #[derive(Clone, Copy)]
 enum Turn {
     /// It ends, and the one that starts then is open.

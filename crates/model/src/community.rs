@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(made(seed, &args).as_deref(), want, "{ips:?} {ends:?}");
     }
 
-    /// Those that come with the specification.
+    /// The vectors that come with the specification.
     #[test]
     fn the_published_ids() {
         let tcp = ["128.232.110.120", "66.35.250.204"];

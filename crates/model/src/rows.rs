@@ -21,7 +21,7 @@ impl StageContext<'_> {
         let mut key: Vec<_> = d.keys.iter().map(|k| self.eval.eval(k, row, &[])).collect();
         if d.windowed {
             key.push(row.ts.map_or(Value::Absent, Value::Time));
-            // Those of windows that have closed are not counted.
+            // Keys of windows that have closed are not counted.
             let past = |key: &Vec<Value>| match key.last() {
                 Some(Value::Time(start)) => Mark::At(*start) < watermark,
                 _ => false,

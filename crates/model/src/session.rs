@@ -8,7 +8,7 @@ use weir_plan::{AggFunc, EndReason, Session, Summarize, Value};
 /// The sessions of a stage.
 pub(super) struct KeySessions {
     open: BTreeMap<Vec<Value>, OpenSession>,
-    /// Those that have ended and did not come out, in that order.
+    /// The sessions that have ended and did not come out, in that order.
     ended: Vec<Ended>,
     watermark: Mark,
 }

@@ -164,7 +164,7 @@ pub struct Records<'a> {
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Whose it is.
+    /// The owner.
     pub name: Name<'a>,
     /// Its type.
     pub kind: u16,

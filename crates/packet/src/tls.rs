@@ -121,7 +121,7 @@ impl<'a> Hello<'a> {
         self.whole
     }
 
-    /// Whose it is: [`CLIENT_HELLO`] or [`SERVER_HELLO`].
+    /// The side that sent it: [`CLIENT_HELLO`] or [`SERVER_HELLO`].
     pub fn kind(&self) -> u8 {
         self.kind
     }

@@ -109,7 +109,7 @@ pub struct Spreader {
     has_finished: bool,
 }
 
-/// What a run that spreads packets is called, and how it spreads them.
+/// The name of a run that spreads packets, and how it spreads them.
 pub struct SpreadBy {
     /// Where packets go, as it was given.
     pub name: String,

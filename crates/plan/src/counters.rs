@@ -68,7 +68,7 @@ pub struct Ledger {
     /// Rows that could not be written, since that failed: a disk was full, or the reader of a pipe
     /// had gone. Not among those either.
     pub unwritten: u64,
-    /// What became of packets that the program handed out.
+    /// The fate of packets that the program handed out.
     pub ends: EndCounts,
     /// Which worker processed how many packets.
     pub shares: Shares,
@@ -168,23 +168,23 @@ impl Traffic {
     }
 }
 
-/// What became of packets that a program handed out. A packet counts once for each end it came to.
+/// The fate of packets that a program handed out. A packet counts once for each end it came to.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct EndCounts {
-    /// Those that went nowhere.
+    /// Packets that went nowhere.
     pub dropped: Traffic,
-    /// Those that were handed to each outlet of the program: sent or refused.
+    /// Packets that were handed to each outlet of the program: sent or refused.
     pub outlets: BTreeMap<Outlet, Traffic>,
-    /// Those of them that the outlet did not take, of outlets that refused any.
+    /// Packets that the outlet did not take, of outlets that refused any.
     pub refused: BTreeMap<Outlet, Refused>,
-    /// Those among the sent that the driver of the outlet may have dropped, at most, since it went
-    /// down when the kernel handed them to it; of outlets where there are any.
+    /// Packets among the sent that the driver of the outlet may have dropped, at most, since it
+    /// went down when the kernel handed them to it; of outlets where there are any.
     pub doubtful: BTreeMap<Outlet, Traffic>,
-    /// Those that were steered to another output, since the one of their key was away.
+    /// Packets that were steered to another output, since the one of their key was away.
     pub moved: u64,
-    /// Those that were to be tagged and have no place for a tag.
+    /// Packets that were to be tagged and have no place for a tag.
     pub untagged: u64,
-    /// Those that `anonymize` could not rewrite, and that therefore went nowhere.
+    /// Packets that `anonymize` could not rewrite, and that therefore went nowhere.
     pub withheld: u64,
 }
 

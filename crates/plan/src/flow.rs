@@ -17,7 +17,7 @@ pub enum FlowLevel {
 }
 
 impl FlowLevel {
-    /// What the level is called in a physical plan.
+    /// The name of the level in a physical plan.
     pub fn name(self) -> &'static str {
         match self {
             FlowLevel::Worker => "worker",
@@ -94,7 +94,7 @@ impl StageFlows {
         self.stages.entry(place).or_default().push(flow);
     }
 
-    /// Those of another part of the run.
+    /// The flows of another part of the run.
     pub(crate) fn merge(&mut self, other: &StageFlows) {
         for (place, flows) in &other.stages {
             self.stages.entry(*place).or_default().extend(flows);
@@ -123,7 +123,7 @@ impl StageFlows {
         self.layout = program_places(program);
     }
 
-    /// What a stage is called in its program.
+    /// The name of a stage in its program.
     fn name(&self, place: FlowPlace) -> Option<StageName> {
         let (program, pipeline) = self.layout.get(place.pipeline)?;
         Some(StageName {

@@ -44,7 +44,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Those of an answer.
+    /// The bounds of an answer.
     pub(super) fn of(form: PacketsForm, limit: Option<u64>) -> Bounds {
         let (usual, most, bytes) = match form {
             PacketsForm::Json => (DECODED, DECODED_MAX, DECODED_BYTES_MAX),

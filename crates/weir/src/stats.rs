@@ -210,7 +210,7 @@ impl Stats {
         let (inquiry, asked) = (Arc::downgrade(&self.inquiry), Arc::clone(&self.asked));
         thread::Builder::new().name("stats".to_owned()).spawn(move || {
             loop {
-                // Nobody wakes it before its time.
+                // No thread wakes it before its time.
                 thread::park_timeout(period);
                 let Some(inquiry) = inquiry.upgrade() else { return };
                 Stats { inquiry, asked: Arc::clone(&asked) }.print();

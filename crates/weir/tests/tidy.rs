@@ -152,6 +152,45 @@ fn files_fit_in_the_head() {
     }
 }
 
+/// Words that a sentence does not begin with: its subject is to be named.
+const UNNAMED: &[&str] = &["Those", "Whose", "Who", "Whoever", "Nobody"];
+
+/// The text of a line that is a comment, and nothing else.
+fn comment(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("//")?;
+    Some(rest.trim_start_matches(['/', '!']).trim())
+}
+
+/// Whether a line of a comment ends a sentence, so that the next one begins another.
+fn ends_sentence(text: &str) -> bool {
+    text.is_empty() || text.ends_with(['.', ':', '!', '?'])
+}
+
+#[test]
+fn sentences_of_comments_name_their_subject() {
+    let mut unnamed = Vec::new();
+    for (file, source) in sources() {
+        let mut is_start = true;
+        for (n, line) in source.lines().enumerate() {
+            let Some(text) = comment(line) else {
+                is_start = true;
+                continue;
+            };
+            let later = text.match_indices(". ").map(|(at, _)| &text[at + 2..]);
+            let first = is_start.then_some(text);
+            let word = |sentence: &str| {
+                sentence.split([' ', ',', '.', ':', '\'']).next().map(str::to_owned)
+            };
+            let words = first.into_iter().chain(later).filter_map(word);
+            for word in words.filter(|word| UNNAMED.contains(&word.as_str())) {
+                unnamed.push(format!("{file}:{}: {word}", n + 1));
+            }
+            is_start = ends_sentence(text);
+        }
+    }
+    assert!(unnamed.is_empty(), "sentences that do not name their subject: {unnamed:#?}");
+}
+
 #[test]
 fn markdown_fits_in_its_columns() {
     for path in files(".", &[".md"]) {
@@ -235,7 +274,8 @@ fn plain(row: &str) -> String {
     out + rest
 }
 
-/// A promise without a test is not made; a test that was renamed or removed takes its promise along.
+/// A promise without a test is not made; a test that was renamed or removed takes its promise
+/// along.
 #[test]
 fn every_promise_names_a_test_that_exists() {
     let page = text("docs/trust.md");

@@ -40,10 +40,10 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// Those of an aggregate whose cells are all there is to a group.
+    /// The hints of an aggregate whose cells are all there is to a group.
     pub(crate) const CELLS: Hints = Hints { step: None, merges_whole: false, keeps_aside: false };
 
-    /// Those of one whose groups stand in one table of values.
+    /// The hints of one whose groups stand in one table of values.
     pub(crate) const TABLE: Hints = Hints { step: None, merges_whole: true, keeps_aside: true };
 }
 

@@ -66,7 +66,7 @@ impl ResultReader for Frequent {
     fn read(&self, values: &Values<'_>, work: &mut CountedValues, i: usize, out: &mut Finish<'_>) {
         values.all(work);
         if let Some(most) = self.most.filter(|&most| most < work.len()) {
-            // Those as frequent as the last one that is shown stay, to be told apart by value.
+            // The values as frequent as the last one that is shown stay, to be told apart by value.
             let (.., last, _) = work.select_nth_unstable_by(most - 1, |a, b| b.1.cmp(&a.1));
             let least = last.1;
             work.retain(|(_, times)| *times >= least);

@@ -78,7 +78,8 @@ fn round_word(word: u64, largest: u64) -> u64 {
     (round_int(word as i64) as u64).min(largest)
 }
 
-/// Rounds integers. Those that a double holds are rounded as one, which has the same bits to drop.
+/// Rounds integers. The numbers that a double holds are rounded as one, which has the same bits to
+/// drop.
 fn round_ints(from: &[u64; BATCH], to: &mut [u64; BATCH], largest: u64) {
     let all = from.iter().fold(0, |all, word| all | word);
     if all <= EXACT_MAX {

@@ -332,7 +332,7 @@ impl Set {
     }
 }
 
-/// How many all of some counts are. Those that were read from bytes may be too large to add up.
+/// How many all of some counts are. Counts that were read from bytes may be too large to add up.
 pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }

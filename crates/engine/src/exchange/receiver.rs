@@ -44,7 +44,7 @@ pub struct Receiver {
     rested: i64,
 }
 
-/// What became of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Receipt {
     /// It was taken in.
@@ -136,7 +136,7 @@ impl HeldNode {
         late
     }
 
-    /// Takes out the sessions that come out at a watermark, or all there are. Those that their
+    /// Takes out the sessions that come out at a watermark, or all there are. Sessions that their
     /// probe had open when it ended are idle, unless the input of all ends here.
     fn close_sessions(&mut self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
         let mut all: Option<Groups> = None;

@@ -14,7 +14,7 @@
 //! Digests are keyed by a secret of the run: no sender can make two packets of one digest.
 //! Packets are spread by their addresses, which copies share by whatever interface, and with
 //! whatever tags, they came. They are not spread by ports, which `--fragments` gives to later
-//! fragments that come after their first only. Those without a time have one key, the absent one.
+//! fragments that come after their first only. Packets without a time have one key, the absent one.
 //!
 //! It is a [`scan`](super::scan) by digest of when a packet was kept, and a filter after it.
 

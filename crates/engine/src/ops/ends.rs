@@ -65,7 +65,7 @@ pub(crate) struct BranchArm {
     when: Option<Cond>,
     acts: Range<usize>,
     next: bool,
-    /// Those of the batch.
+    /// The rows of the batch.
     rows: Bits,
 }
 

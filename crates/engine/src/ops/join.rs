@@ -377,7 +377,7 @@ struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Those of these times. Earlier ones leave the chain.
+    /// The rows of these times. Earlier ones leave the chain.
     #[inline(always)]
     fn of(right: &'a SideRows, [head, _]: &mut [u64; 2], times: RangeInclusive<i64>) -> Chain<'a> {
         while *head != NONE && time_of(right, *head) < *times.start() {

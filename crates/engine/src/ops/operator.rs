@@ -60,9 +60,9 @@ pub(crate) trait Operator: Hold {
 /// Which frames are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Wanted {
-    /// Those for outputs that have a name.
+    /// Frames for outputs that have a name.
     pub named: bool,
-    /// Those that pass.
+    /// Frames that pass.
     pub passed: bool,
 }
 

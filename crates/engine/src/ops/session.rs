@@ -82,9 +82,9 @@ pub(crate) struct Sessions {
 
 /// Which rows close a session.
 pub(crate) struct ClosingRows {
-    /// Those, if there are any.
+    /// The rows that close it, if there are any.
     pub(crate) until: Option<Cond>,
-    /// Those that join none that is closed.
+    /// The rows that join none that is closed.
     pub(crate) unless: Option<Cond>,
 }
 

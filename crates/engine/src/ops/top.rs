@@ -124,7 +124,7 @@ impl WindowRows {
         self.worst.fill(NO_ROW);
         let mut kept = 0;
         let mut here = (u64::MAX, 0);
-        // Those that stay move to the front.
+        // The rows that stay move to the front.
         for at in 0..order.len() {
             let group = self.row(layout, order[at] as usize)[0];
             here = if here.0 == group { (group, here.1 + 1) } else { (group, 1) };

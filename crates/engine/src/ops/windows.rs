@@ -29,7 +29,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Those of a `summarize` whose windows do not come out as they are.
+    /// The windows of a `summarize` whose windows do not come out as they are.
     pub(super) fn of(spec: &Arc<Spec>) -> Option<Windows> {
         let window = spec.plan.window;
         if spec.plan.is_plain() {

@@ -29,7 +29,7 @@ pub(crate) struct Kernel {
     memory: Vec<SharedMemory>,
 }
 
-/// What became of frames.
+/// The fate of frames.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     pub(crate) filtered: u64,
@@ -190,7 +190,8 @@ impl Kernel {
         words.map(|cpu| cpu[count as usize].load(Relaxed)).sum()
     }
 
-    /// What it does with a frame, and what it returned; `None` for frames that it can't be tried on.
+    /// What it does with a frame, and what it returned; `None` for frames that it can't be tried
+    /// on.
     pub(crate) fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
         self.run(frame).map(|(count, run)| (count, run.returned))
     }

@@ -221,7 +221,7 @@ impl Egress for Digests {
     }
 }
 
-/// Those of each outlet in their order.
+/// The frames of each outlet in their order.
 fn by_outlet(mut frames: Vec<Digest>) -> Vec<Digest> {
     frames.sort_by(|a, b| a.0.cmp(&b.0));
     frames

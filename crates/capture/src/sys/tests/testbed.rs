@@ -1,6 +1,6 @@
 //! Network namespaces, interfaces and senders of tests that need root.
 //!
-//! What makes it sound: the calls take plain values, or a struct that lives through the call and
+//! It is sound: the calls take plain values, or a struct that lives through the call and
 //! its size. A namespace is that of one thread and the children it starts, has no name, and goes
 //! with them however they end, with all that is in it.
 

@@ -70,7 +70,7 @@ impl Groups {
             times.extend(rows.map(|r| (variant.start(r), (v as u64) << 32 | u64::from(r))));
         }
         times.sort_unstable_by(|(a, x), (b, y)| {
-            // Those of one key are of one layout, where they stand in the order they ended.
+            // Groups of one key are of one layout, where they stand in the order they ended.
             a.cmp(b).then_with(|| self.compare(group_id(*x), group_id(*y)).then(x.cmp(y)))
         });
         order.extend(times.iter().map(|(_, id)| *id));

@@ -23,7 +23,7 @@ pub(crate) struct Spec {
     pub(super) functions: Functions,
     /// What groups and values are hashed with.
     pub(in crate::ops) hash_key: HashKey,
-    /// Whose groups are merged with these.
+    /// The parties whose groups are merged with these.
     pub(in crate::ops) peers: Peers,
     pub(in crate::ops) parts: Vec<KeyPart>,
     pub(in crate::ops) layouts: Vec<Layout>,

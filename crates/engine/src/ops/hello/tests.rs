@@ -259,7 +259,7 @@ fn quic_over_packets() {
     let rows = shown(&[&[&one[..], &two].concat(), &three]);
     assert_eq!(rows, ["2 quic a.example 2"]);
     assert_eq!(shown(&[&one, &three]), ["unfinished 1 evicted 0"]);
-    // Nobody can read it without the first.
+    // It cannot be read without the first.
     assert!(shown(&[&two, &three]).is_empty());
 }
 

@@ -352,7 +352,7 @@ fn none_begins_while_too_many_wait() {
     let mut by_hand = ByHand::new(session, vec![agg(AggFunc::Count, None)]);
     by_hand.sessions.waiting_max = 3;
     by_hand.push(0, &[1, 1, 2, 2, 3, 4, 4, 5, 6, 3]);
-    // Those of 3 and 4 had begun; 4 ends, then none begins, and 3 ends too.
+    // The sessions of 3 and 4 had begun; 4 ends, then none begins, and 3 ends too.
     assert_eq!((by_hand.evicted(), by_hand.sessions.waiting()), (2, 4));
     assert_eq!(by_hand.watermark(1_000 * MS), 4);
     by_hand.push(1_000 * MS, &[5, 5]);

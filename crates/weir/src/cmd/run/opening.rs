@@ -86,7 +86,7 @@ pub(super) enum RowFiles {
 }
 
 impl RowFiles {
-    /// Those of the outputs.
+    /// The files of the outputs.
     pub(super) fn of_outputs(self) -> Option<Vec<Fresh>> {
         match self {
             RowFiles::Open(files) => Some(files),
@@ -94,7 +94,7 @@ impl RowFiles {
         }
     }
 
-    /// Those that each program has.
+    /// The files that each program has.
     pub(super) fn per_program(self) -> Option<ProgramFiles> {
         match self {
             RowFiles::PerProgram(files) => Some(files),

@@ -80,7 +80,7 @@ impl Run<'_> {
                 io::ErrorKind::BrokenPipe => Ok(Status::Ok),
                 _ => Err(e.into()),
             }),
-            // Who carries rows has gone: what is not committed is for the next run.
+            // The process that carries rows has gone: what is not committed is for the next run.
             Some(RunError::Sink(e) | RunError::Egress(e))
                 if matches!(
                     e.kind(),
@@ -102,7 +102,7 @@ impl Run<'_> {
         options: &Options,
     ) -> anyhow::Result<Outcome> {
         let probe = group::probe_of(self.options, of.partition);
-        // Who carries messages knows which life it is, and how many of them are out.
+        // The process that carries messages knows which life it is, and how many of them are out.
         let id = ProducerId::named(&probe, 0);
         let plan = Physical::new(&self.program, &[]);
         let producer = Producer::new(&plan, &self.functions, options, id)?;

@@ -55,7 +55,7 @@ impl<T: Send> RowSearch<T> {
         let (send, answer) = mpsc::channel();
         let (flag, failed) = (Arc::clone(&stop), send.clone());
         let body = move || {
-            // Nobody may wait for it any more.
+            // No thread may wait for it any more.
             drop(send.send(body(&flag)));
         };
         let started = Builder::new().name("packets".to_owned()).spawn_scoped(scope, body);
@@ -115,7 +115,7 @@ impl<'scope, 'env> RowPackets<'scope, 'env> {
         self.save = Some(RowSearch::start(self.scope, body));
     }
 
-    /// What became of the file, once.
+    /// The fate of the file, once.
     pub(super) fn saved(&mut self) -> Option<Result<String, String>> {
         answered(&mut self.save)
     }

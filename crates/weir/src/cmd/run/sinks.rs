@@ -50,7 +50,7 @@ pub(super) struct Control<'a> {
 pub(super) struct ProgramFiles {
     /// Where those of programs that come later are made.
     pub(super) folder: Folder,
-    /// Those of the programs that the run begins with.
+    /// The files of the programs that the run begins with.
     pub(super) first: VecDeque<Vec<Fresh>>,
     /// Names of files that were written.
     pub(super) taken: Taken,
