@@ -16,7 +16,7 @@ pub(crate) struct Packer {
     ending: &'static str,
 }
 
-/// Those that captures come packed with.
+/// The packers that captures come packed with.
 pub(crate) const PACKERS: [Packer; 2] =
     [Packer { name: "gzip", ending: "gz" }, Packer { name: "zstd", ending: "zst" }];
 

@@ -1,4 +1,4 @@
-//! Who runs against whom. Each run is a process of its own: this program, called again.
+//! The contestants of each run. Each run is a process of its own: this program, called again.
 
 use crate::answer::{Answer, Part, RowDigest, Tally};
 use crate::measure::{Measure, rss_max_kib, value};

@@ -258,8 +258,8 @@ mod tests {
     use crate::work::WORKS;
     use weir_engine::functions::Functions;
     use weir_engine::limits::{JUMP_NS, LATENESS_NS};
-    use weir_engine::naive::{self, TimeRules};
     use weir_engine::rows::{Rows, Sink, set_cell};
+    use weir_model::TimeRules;
     use weir_plan::{Program, Schema};
 
     /// What the naive model says.
@@ -268,7 +268,7 @@ mod tests {
         let options = weir_capture::Options::default();
         let mut source = weir_capture::open(name, &options).expect("opens");
         let time = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
-        let answer = naive::run(program, &Functions::default(), &mut *source, &time);
+        let answer = weir_model::run(program, &Functions::default(), &mut *source, &time);
         let outputs = weir_engine::rows::Output::of(program);
         let mut tally = crate::answer::Tally::new(true);
         tally.open(&outputs).expect("takes all");

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 /// The query: of those of the library it puts out the most rows for its packets.
 const QUERY: &str = "source_counts";
-/// What its program is called.
+/// The name of its program.
 const PROGRAM: &str = "sources";
-/// Who may ask.
+/// The token of a client that may ask.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// How often metrics are asked for: ten times as often as Prometheus may be told to.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -52,11 +52,11 @@ pub(crate) struct FacesOptions {
     out: PathBuf,
 }
 
-/// Who looks at a run.
+/// The clients that look at a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lookers {
     Nobody,
-    /// Nobody, though browsers and other programs could.
+    /// There is none, though browsers and other programs could.
     Absent,
     /// Somebody who asks for metrics again and again.
     Metrics,
@@ -218,7 +218,7 @@ impl Lookers {
                 // It would wait for a full pipe.
                 let rest = scope.spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
                 let status = child.wait().context("waiting for weir");
-                // Those who look may take longer to see that.
+                // The lookers may take longer to see that.
                 let wall = watch.read().wall;
                 all.ended.store(true, Ordering::Relaxed);
                 let rest = rest.join().unwrap_or_default().join("\n");

@@ -1,7 +1,7 @@
 //! What the standard library lacks: CPU time, a mapped file, memory in huge pages, prefetch, and
 //! how often memory was asked for.
 //!
-//! What makes it sound: each unsafe call is one system call or instruction whose contract is met
+//! It is sound: each unsafe call is one system call or instruction whose contract is met
 //! within the function that makes it, and nothing unsafe is handed out. [`Pages`] owns zeroed
 //! anonymous memory, where any bits are a valid `u64`. [`Counting`] hands every request on to the
 //! system's allocator as it came, under the contract of its own caller; all that it adds is two
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// Whose CPU time is asked for.
+/// The process whose CPU time is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Who {
     /// This process, all its threads.

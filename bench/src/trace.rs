@@ -56,7 +56,7 @@ pub(crate) struct TraceOptions {
 /// A trace that figures are published for.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Preset {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
     /// What it is like.
     pub(crate) options: TraceOptions,

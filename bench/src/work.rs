@@ -12,7 +12,7 @@ const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries");
 /// Something to compute.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Work {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
     /// What a table says it is.
     pub(crate) title: &'static str,

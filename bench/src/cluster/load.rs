@@ -24,7 +24,7 @@ pub(super) struct ProbeLoad {
     /// As that of the one probe that wrote it.
     head: ProbeHead,
     names: Vec<String>,
-    /// The messages of each window. Those of the last one end the life of the probe.
+    /// The messages of each window. The windows of the last one end the life of the probe.
     pub(super) windows: Vec<Vec<Vec<u8>>>,
     /// Rows of each window, by their `ts`.
     pub(super) rows: BTreeMap<String, u64>,

@@ -101,7 +101,7 @@ pub(super) fn transfers(lines: &[TransferLine]) -> String {
     out
 }
 
-/// Who counts packets, and what each round took.
+/// The program that counts packets, and what each round took.
 pub(super) struct CountsLine {
     pub(super) counter: Counter,
     pub(super) packets: u64,

@@ -45,7 +45,7 @@ pub(super) enum Direction {
     OutOfKafka,
 }
 
-/// Who carries it.
+/// The one that carries it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Carrier {
     Weir,

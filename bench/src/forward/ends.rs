@@ -109,8 +109,8 @@ fn serve(received: &Arc<AtomicU64>) -> Result<()> {
     Ok(())
 }
 
-/// Sends datagrams back for good. Those to the other socket are counted when they come by the wire:
-/// nobody need read them, but the socket must be there.
+/// Sends datagrams back for good. Datagrams to the other socket are counted when they come by the
+/// wire: nobody need read them, but the socket must be there.
 fn send_back(echo: &UdpSocket, _discard: &UdpSocket) {
     let mut bytes = [0; 2048];
     loop {

@@ -16,7 +16,7 @@ pub(super) struct LoadedProgram {
     pub(super) compiled: KernelProgram,
     pub(super) program: Program,
     frames: SharedMemory,
-    /// Those of its other maps, which go with it.
+    /// The memory of its other maps, which go with it.
     _others: Vec<SharedMemory>,
 }
 

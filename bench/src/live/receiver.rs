@@ -35,7 +35,7 @@ const WAIT_NS: i64 = 100_000_000;
 const RX_QUEUE_INDEX: i16 = 16;
 const XDP_PASS: i32 = 2;
 
-/// Who receives, and how.
+/// The receiver, and how it receives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Debug)]
 pub(crate) enum Receiver {
     /// A loop by hand over AF_XDP that waits for its sockets.
@@ -98,7 +98,7 @@ impl Receiver {
 /// How to receive.
 #[derive(clap::Args, Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Receive {
-    /// Who receives, and how.
+    /// The receiver, and how it receives.
     #[arg(value_enum)]
     pub(crate) way: Receiver,
     /// Milliseconds from the first frame to the window that counts.
@@ -120,7 +120,7 @@ pub(crate) struct Receive {
 pub(crate) struct Received {
     /// All frames that it got.
     pub(crate) frames: u64,
-    /// Those that the kernel had for it and that found no room, and those dropped otherwise.
+    /// Frames that the kernel had for it and that found no room, and those dropped otherwise.
     pub(crate) lost: u64,
     /// Frames within the window, and its nanoseconds; zeros where it did not come to its end.
     pub(crate) in_window: u64,

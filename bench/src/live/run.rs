@@ -14,7 +14,7 @@ pub(super) struct LiveCase {
 pub(super) struct LiveRun {
     /// Frames that the sender made.
     pub(super) offered: u64,
-    /// Those that the interface had no room for.
+    /// Frames that the interface had no room for.
     pub(super) wire: u64,
     pub(super) received: Received,
     /// How they were received, in the receiver's words.

@@ -35,7 +35,7 @@ const PAUSE_MS: u32 = 5;
 const SETTLE_TRIES: usize = 6000;
 const STILL: usize = 30;
 
-/// Who looks after the far end.
+/// The process that looks after the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Napi {
     /// Threads of its own, whenever a frame comes.
@@ -62,8 +62,8 @@ impl Wire {
         Ok(Wire { netlink, cpu, fifo })
     }
 
-    /// Makes a second wire. Nobody listens at its far end, so the cost of getting a frame there is
-    /// counted for whoever sends it.
+    /// Makes a second wire. No program listens at its far end, so the cost of getting a frame there
+    /// is counted for whoever sends it.
     pub(super) fn make_onward(&self) -> Result<()> {
         self.netlink.veth(ONWARD, ONWARD_END, QUEUES).context("making a second wire")?;
         host::receive_offload(ONWARD_END).context("switching receive offload on")

@@ -1,6 +1,6 @@
 //! This process among others: where and when it runs, its network, and what interrupts it.
 //!
-//! What makes it sound: each call is given plain numbers, or pointers to values that live through
+//! It is sound: each call is given plain numbers, or pointers to values that live through
 //! it, of the types and sizes that the kernel's headers say. The signal handler does nothing.
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};

@@ -1,7 +1,7 @@
 //! A loop over the ring of an AF_PACKET socket (TPACKET_V3, packet(7)) that receives frames and
 //! drops them, by hand: what a capture is measured against.
 //!
-//! What makes it sound: blocks lie within the mapping, whose size is that of the ring. The status
+//! It is sound: blocks lie within the mapping, whose size is that of the ring. The status
 //! word of a block is read and written as an atomic; headers are read only between its coming and
 //! its being given back, and only where all of a header lies within the block.
 

@@ -1,7 +1,7 @@
 //! A loop over AF_XDP sockets that receives frames and drops them, by hand and as short as can be:
 //! what a capture is measured against.
 //!
-//! What makes it sound: rings are mapped where and as long as the kernel says, which is checked;
+//! It is sound: rings are mapped where and as long as the kernel says, which is checked;
 //! counters and entries are read and written through raw pointers into those mappings, counters as
 //! atomics, at positions masked by the size of the ring. The mapping lives as long as the pointers,
 //! in the same value. Frames are not looked at: nothing here reads the memory that the kernel

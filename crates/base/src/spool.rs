@@ -1,4 +1,4 @@
-//! Records that wait on disk: files of a folder, written at one end and read at the other. Those
+//! Records that wait on disk: files of a folder, written at one end and read at the other. Records
 //! that a process which was killed has left are there for the next one.
 //!
 //! A file is a row of records, each after its length (4 bytes) and the hash of its bytes (8 bytes).
@@ -32,7 +32,7 @@ const FRONT_BYTES: usize = 12;
 /// A link in a folder that others may write to could lead to any file.
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
-/// What became of a record that was to wait on disk.
+/// The fate of a record that was to wait on disk.
 #[derive(Debug)]
 pub enum Spooled {
     /// It is there.
@@ -602,7 +602,7 @@ mod tests {
     fn files_that_others_may_write_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a-00000000000000000000.spill");
-        OpenOptions::new().write(true).create(true).mode(0o666).open(&path).expect("makes");
+        OpenOptions::new().write(true).create_new(true).mode(0o666).open(&path).expect("makes");
         let refused = Spool::open(folder.path(), "a", 1).expect_err("others may read it");
         assert!(refused.to_string().contains("this user alone"), "{refused}");
         fs::remove_file(&path).expect("removes");

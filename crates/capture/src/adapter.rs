@@ -44,9 +44,9 @@ pub struct Adapter {
 /// Receive queues of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Queues {
-    /// Those in use.
+    /// The number in use.
     pub now: u32,
-    /// Those that there could be.
+    /// The largest number that there could be.
     pub most: u32,
     /// Whether each has a queue for sending, which is counted with it.
     pub combined: bool,

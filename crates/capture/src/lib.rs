@@ -25,6 +25,8 @@ mod decode;
 #[cfg(target_os = "linux")]
 pub mod ebpf;
 mod file;
+#[cfg(any(test, fuzzing))]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 pub mod limits;
 pub mod live;
@@ -43,11 +45,13 @@ mod sys;
 #[cfg(target_os = "linux")]
 pub mod tcx;
 mod unread;
+pub mod wrapped;
 pub mod write;
 #[cfg(target_os = "linux")]
 pub mod xdp;
 
 pub use captures::{Captures, open_all};
+#[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_file;
 pub use open::{open, open_bytes, open_reader, size_hint};
 pub use options::{Options, Order};

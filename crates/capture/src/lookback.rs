@@ -76,7 +76,7 @@ impl<S> Lookback<S> {
         self.watch.as_ref().map(|watch| watch.held.clone())
     }
 
-    /// What became of what was asked for so far; `None` where nothing is kept.
+    /// The fate of what was asked for so far; `None` where nothing is kept.
     pub fn tally(&self) -> Option<Tally> {
         self.watch.as_ref().map(|watch| watch.tally.clone())
     }

@@ -496,7 +496,8 @@ mod tests {
             size += batch.len() * 1516;
         }
         assert_eq!(size + 24, file.len());
-        // Those queued, one that is filled, and the reader's last and next and its batch's.
+        // The buffers that are queued, one that is filled, and the reader's last and next and its
+        // batch's.
         assert!(buffers.len() <= AHEAD + 4, "{} buffers", buffers.len());
     }
 

@@ -85,7 +85,7 @@ type ReadFrame = (u16, i64, Vec<u8>, Option<String>);
 /// Every packet, and how it ended.
 type Read = (Vec<ReadFrame>, Option<SourceError>);
 
-/// Whoever groups packets reads headers of those that are plain, without a further look.
+/// An operator that groups packets reads headers of those that are plain, without a further look.
 fn has_headers_of_plain_packets(batch: &FrameBatch) {
     let mut layers = Layers::new();
     classify(batch, &mut layers);

@@ -247,6 +247,7 @@ impl<R: Read> ProbeReader<R> {
 }
 
 /// Reads bytes as a probe stream, and its messages: for fuzzing.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_probe_stream(bytes: &[u8]) {
     let Ok((mut reader, head)) = ProbeReader::new(bytes) else { return };
     let mut again = ProbeWriter::new(Vec::new(), &head).expect("what was read can be written");

@@ -23,7 +23,9 @@ mod probes;
 mod report;
 mod skew;
 
-pub use framing::{ProbeReader, ProbeWriter, StreamFault, StreamItem, fuzz_probe_stream};
+#[cfg(any(test, fuzzing))]
+pub use framing::fuzz_probe_stream;
+pub use framing::{ProbeReader, ProbeWriter, StreamFault, StreamItem};
 pub use head::{PacketRules, ProbeClock, ProbeHead};
 pub use merge::Merge;
 pub use probes::{Begin, ForeignStream, MixedProbes, ProbeInput, ProbeStream};

@@ -39,7 +39,7 @@ impl ProbeStream {
         let mut streams: Vec<Option<ProbeStream>> = inputs.iter().map(|_| None).collect();
         for (number, input) in inputs.into_iter().enumerate() {
             let (to, name) = (to.clone(), input.0.clone());
-            // Nobody may wait for it any more.
+            // No thread may wait for it any more.
             let read = move || drop(to.send((number, ProbeStream::read(input))));
             let started = thread::Builder::new().name("probe-head".to_owned()).spawn(read);
             started.map_err(|e| ForeignStream { name, fault: StreamFault::Io(e) })?;

@@ -11,12 +11,12 @@ use weir_cluster::{
     ProbeProgress, ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, SkewWatch, StreamEnd,
     StreamItem,
 };
-use weir_engine::conform::Frames;
 use weir_engine::exchange::{Producer, ProducerId, Receiver};
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Collect, Sink};
 use weir_engine::run::{Options, run};
 use weir_lang::Query;
+use weir_model::Frames;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::physical::Physical;
@@ -295,7 +295,7 @@ fn messages_that_are_missing_are_counted_and_hold_nothing_back() {
         one.any(|(_, one)| one[..5] == row[..5])
     };
     assert!(rows.iter().all(is_whole), "windows are whole or missing");
-    // Nobody knows what was in the windows that are missing, and all of the others are seen.
+    // It is not known what was in the windows that are missing, and all of the others are seen.
     let is_unseen = |row: &&(usize, Vec<Value>)| matches!(row.1[5], Value::Float(x) if x < 1e-6);
     let unseen = rows.iter().filter(is_unseen).count();
     assert!(unseen <= 5 * 7, "{unseen} of {} rows", rows.len());

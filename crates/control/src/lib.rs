@@ -32,9 +32,11 @@ mod suppressions;
 pub use cleanup::Cleanup;
 pub use client::{AskError, SOCKET, ask, socket};
 pub use connection::{Connection, Listener};
+#[cfg(any(test, fuzzing))]
+pub use message::fuzz_request;
 pub use message::{
     Attached, Captured, Counts, Deliveries, ProgramState, QueryText, Reply, Request,
-    SuppressionState, UnreadCount, fuzz_request,
+    SuppressionState, UnreadCount,
 };
 pub use overview::{AskReport, Overview, Report, ShownProgram};
 pub use passes::{ChangeBy, Passes};

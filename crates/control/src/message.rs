@@ -129,7 +129,7 @@ pub struct ProgramState {
     pub since: u64,
     /// Rows that it has emitted.
     pub rows: u64,
-    /// Those of its rows that are not written: the sink did not take them in time, or failed.
+    /// Rows that are not written: the sink did not take them in time, or failed.
     pub refused: u64,
     /// Why its rows are not written any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,7 +229,7 @@ pub struct Counts {
     /// The packets around rows, where `capture` keeps some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<Captured>,
-    /// What became of alerts, where they are delivered.
+    /// The fate of alerts, where they are delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Deliveries>,
 }
@@ -245,7 +245,7 @@ pub struct UnreadCount {
     pub count: u64,
 }
 
-/// What became of alerts that are delivered, all receivers together.
+/// The fate of alerts that are delivered, all receivers together.
 #[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
 pub struct Deliveries {
     /// Rows of alerts that were emitted.
@@ -342,6 +342,7 @@ pub(crate) fn read_line<T: for<'de> Deserialize<'de>>(from: &mut dyn BufRead) ->
 }
 
 /// Reads any bytes as a request. A request is the same when it is written and read again.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_request(bytes: &[u8]) {
     let Ok(request) = read(&mut &*bytes) else { return };
     let mut written = Vec::new();

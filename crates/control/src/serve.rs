@@ -173,7 +173,7 @@ impl<C> Present<C> {
 }
 
 /// Makes room for one more client, for which another may have to leave; `None` if all are being
-/// answered. Those that are gone are removed.
+/// answered. Connections that are gone are removed.
 fn make_room<C: Connection>(present: &mut Vec<Arc<Present<C>>>, most: usize) -> Option<()> {
     let until = deadline(LEAVING);
     let leaving = loop {

@@ -19,7 +19,7 @@ struct EndedSink {
 pub enum RowTarget<'a> {
     /// The rows of all programs go to one sink.
     Shared(Box<dyn Sink + 'a>),
-    /// Those of each program go to a sink of its own.
+    /// The rows of each program go to a sink of its own.
     PerProgram,
 }
 
@@ -72,7 +72,7 @@ impl<'a> ProgramSinks<'a> {
         if let Err(e) = result {
             sink.counts.fail(&e);
             report(format!("{}: {e}; its rows are not written any more", sink.name));
-            // Nobody waits for its end.
+            // No one waits for its end.
             sink.own = None;
         }
     }

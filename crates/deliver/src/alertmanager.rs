@@ -21,7 +21,7 @@ use weir_base::alert::AlertState;
 pub(crate) struct Alertmanager {
     route: Route,
     form: AlertmanagerForm,
-    /// Those that go on, by rule and key.
+    /// The alerts that go on, by rule and key.
     open: BTreeMap<(String, String), Arc<Alert>>,
     repeat_at: Instant,
 }

@@ -1,11 +1,11 @@
-//! What became of alerts.
+//! The fate of alerts.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of the alerts for a target.
+/// The fate of the alerts for a target.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Default, Debug)]
 pub struct TargetCounts {
-    /// What the target is called.
+    /// The name of the target.
     pub name: String,
     /// Alerts that it took.
     pub delivered: u64,
@@ -33,12 +33,12 @@ impl TargetCounts {
     }
 }
 
-/// What became of the alerts of a run.
+/// The fate of the alerts of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct DeliveryCounts {
     /// Rows of alerts that the run emitted.
     pub alerts: u64,
-    /// Those of them that never reached the process that delivers: it did not take them in time, or
+    /// Alerts that never reached the process that delivers: it did not take them in time, or
     /// has ended.
     pub missed: u64,
     /// Each target.

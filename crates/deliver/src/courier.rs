@@ -148,7 +148,7 @@ impl Courier {
         self.0.changed.notify_all();
     }
 
-    /// What became of the alerts so far.
+    /// The fate of the alerts so far.
     pub fn counts(&self) -> DeliveryCounts {
         let state = self.0.state.lock();
         let mut counts = DeliveryCounts {
@@ -158,7 +158,7 @@ impl Courier {
             ended: None,
         };
         if let Stage::Ended | Stage::Lost(_) = &state.stage {
-            // Those that it was given and did not report are lost with it.
+            // Alerts that it was given and did not report are lost with it.
             counts.missed = state.alerts.saturating_sub(state.report.seen).max(state.missed);
             for target in &mut counts.targets {
                 let left = std::mem::take(&mut target.waiting);

@@ -83,7 +83,7 @@ fn read_answer(connection: &mut Connection) -> Result<Answer, Failure> {
     }
 }
 
-/// The answer, once all of its head is there. Those that announce another (1xx) are passed over.
+/// The answer, once all of its head is there. Answers that announce another (1xx) are passed over.
 fn parse(bytes: &[u8]) -> Result<Option<Answer>, ()> {
     let mut rest = bytes;
     loop {

@@ -296,7 +296,7 @@ impl Options<'_> {
         template.map(Some).map_err(named)
     }
 
-    /// Whose certificates are believed.
+    /// The certificates that are believed.
     fn trust(&mut self) -> Result<Trust, LineError> {
         let Some(file) = self.take("ca") else { return Ok(Trust::System) };
         let named = |e| LineError(format!("ca={e}"));

@@ -129,7 +129,7 @@ fn start(
     let theirs = Arc::downgrade(office);
     thread::Builder::new().name("reports".to_owned()).spawn(move || {
         loop {
-            // Nobody wakes it before its time.
+            // No thread wakes it before its time.
             thread::park_timeout(REPORT_EVERY);
             match theirs.upgrade() {
                 Some(office) if office.report(false).is_ok() => {}
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted_and_what_waits_at_the_end_too() {
-        // Nobody listens there any more.
+        // No server listens there any more.
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let lines = [format!("syslog+tcp://{}", port.local_addr().expect("an address"))];
         drop(port);

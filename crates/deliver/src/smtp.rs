@@ -158,7 +158,7 @@ mod tests {
     use std::net::TcpListener;
     use std::time::Duration;
 
-    /// What becomes of a mail at a server that says all of this at once, and closes when it was told
+    /// The fate of a mail at a server that says all of this at once, and closes when it was told
     /// enough.
     fn sent(replies: &str) -> Result<(), Failure> {
         sent_to(&["c@d"], replies).0

@@ -11,17 +11,17 @@ use weir_base::alert::{AlertSeverity, AlertState};
 /// A receiver, as a line of `--alert-to` names it.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// What it is called in messages: without what may be secret in its address.
+    /// Its name in messages: without what may be secret in its address.
     pub(crate) name: String,
     pub(crate) peer: Peer,
-    /// Whose certificates are believed; `None` for connections without TLS.
+    /// The certificates that are believed; `None` for connections without TLS.
     pub(crate) trust: Option<Trust>,
     pub(crate) filter: AlertFilter,
     pub(crate) kind: Kind,
 }
 
 impl Target {
-    /// What it is called in messages: without what may be secret in its address.
+    /// Its name in messages: without what may be secret in its address.
     pub fn name(&self) -> &str {
         &self.name
     }

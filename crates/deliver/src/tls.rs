@@ -6,12 +6,12 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Whose certificates are believed.
+/// The certificates that are believed.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub enum Trust {
-    /// Those of the system.
+    /// The certificates of the system.
     System,
-    /// Those of a file, as PEM.
+    /// The certificates of a file, as PEM.
     Pem(String),
 }
 

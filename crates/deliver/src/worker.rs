@@ -64,7 +64,7 @@ impl TargetState {
         self.told().counts.full += 1;
     }
 
-    /// What became of its alerts so far, and what to say of it.
+    /// The fate of its alerts so far, and what to say of it.
     pub(crate) fn counts(&self) -> (TargetCounts, Vec<String>) {
         let waiting = self.queue.len() as u64;
         let unkept = self.queue.keeps_no_more();

@@ -32,8 +32,8 @@ pub(crate) fn needed_mib(devices: usize, memory: usize, senders: usize) -> usize
     devices * (each + each / 4 + 32) + senders * SEND_MIB + MORE_MIB
 }
 
-/// The arguments, that of the program first, for these devices and so much memory. Those of the
-/// user come last, and what they decide is left to them.
+/// The arguments, that of the program first, for these devices and so much memory. The arguments of
+/// the user come last, and what they decide is left to them.
 pub(crate) fn arguments(devices: &[Device], launch: &Launch, own: &[String]) -> Vec<String> {
     let given = |names: &[&str]| {
         own.iter().any(|word| {

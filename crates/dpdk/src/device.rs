@@ -59,7 +59,8 @@ impl Device {
         }
     }
 
-    /// Those of `texts` that are not among `captured`, each once, and the names of all of `texts`.
+    /// The members of `texts` that are not among `captured`, each once, and the names of all of
+    /// `texts`.
     pub(crate) fn others(
         texts: &[String],
         captured: &[Device],

@@ -7,7 +7,7 @@ use crate::limits::MEMORY;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Who drives a card.
+/// The driver of a card.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Driver {
     /// A driver of the kernel that hands it over to programs: `vfio-pci` and its like.
@@ -16,7 +16,7 @@ pub enum Driver {
     Shared(String),
     /// A driver of the kernel that keeps it.
     Kernel(String),
-    /// Nobody.
+    /// None.
     None,
 }
 
@@ -25,7 +25,7 @@ pub enum Driver {
 pub struct Card {
     /// Its PCI address, by which it is captured from.
     pub address: String,
-    /// Who drives it.
+    /// Its driver.
     pub driver: Driver,
     /// Its interfaces of the kernel.
     pub interfaces: Vec<String>,
@@ -106,7 +106,7 @@ fn card(card: &Path) -> Option<Card> {
         Some(name) if SHARED.contains(&name.as_str()) => Driver::Shared(name),
         Some(name) => Driver::Kernel(name),
     };
-    // Those of virtio are one level deeper.
+    // The devices of virtio are one level deeper.
     let below = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
     let nested = below(card.to_owned()).map(|entry| entry.path()).filter(|path| {
         path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("virtio"))

@@ -35,7 +35,7 @@ const ANY_QUEUES: [&str; 2] = ["net_null", "net_tap"];
 /// Drivers that switch flags of the kernel's interface, and do not switch them back.
 const OF_KERNEL: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 
-/// Whose times are those of a file.
+/// The driver whose times are those of a file.
 const OF_FILES: &str = "net_pcap";
 
 /// Whether DPDK was started, and by whom that was asked.

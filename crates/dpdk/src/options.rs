@@ -22,7 +22,7 @@ pub struct DpdkOptions {
     pub workers: usize,
     /// Take frames that are meant for others too.
     pub promiscuous: bool,
-    /// Whose clock counts.
+    /// The clock that counts.
     pub stamps: Stamps,
     /// Ask devices for frames without a pause.
     pub busy_poll: bool,

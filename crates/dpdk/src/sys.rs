@@ -1,7 +1,7 @@
 //! DPDK by way of a little C ([`shim.c`](../../src/sys/shim.c)): what of it is inline can't be
 //! called from here.
 //!
-//! What makes it sound:
+//! It is sound:
 //!
 //! - *Layouts.* What both sides share are plain structures of numbers; their sizes are checked on
 //!   both sides when they are compiled.

@@ -42,7 +42,7 @@ fn bytes(batches: &[FrameBatch]) -> Vec<Vec<u8>> {
     all.map(<[u8]>::to_vec).collect()
 }
 
-/// Whoever ends a capture asks what was lost, and gets what is known then. Among the times of a
+/// A run that ends a capture asks what was lost, and gets what is known then. Among the times of a
 /// file nobody knows until when frames were lost.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "counters are good for a millisecond")]

@@ -152,7 +152,7 @@ impl Chain {
         for (stage, (&until, &old_until)) in stages.take(same) {
             let all = self.ops[from..until].iter_mut().zip(&mut old.ops[old_from..old_until]);
             // Each of them, and not only until one has something.
-            if all.filter_map(|(op, old)| op.resume(&mut **old).then_some(())).count() > 0 {
+            if all.filter_map(|(op, old)| op.take_over(&mut **old).then_some(())).count() > 0 {
                 kept.push(stage);
             }
             (from, old_from) = (until, old_until);

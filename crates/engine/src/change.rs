@@ -40,7 +40,8 @@ pub(crate) type Compiled = Box<dyn Any + Send>;
 pub(crate) type Compile = Arc<dyn Fn(&Change) -> Compiled + Send + Sync>;
 
 /// Changes on their way to a run, sent from any thread. They are made one after the other, each
-/// between two batches of packets. Who sends a change compiles it, while the run goes on.
+/// between two batches of packets. The client that sends a change compiles it, while the run goes
+/// on.
 ///
 /// A run that may change does not end because nothing more can come of its program. What its stages
 /// hold goes on where [`Change::continued`] says so; what else they hold comes out as at the end of
@@ -119,11 +120,11 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::{Frames, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
     use crate::rows::Collect;
     use crate::run::{Options, run_to};
+    use crate::tests::{Frames, program};
     use std::slice::from_ref;
     use weir_packet::egress::{Egress, Outlet, Sent};
     use weir_packet::source::{Account, FrameBatch, Source, SourceError};

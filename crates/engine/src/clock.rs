@@ -8,7 +8,7 @@
 //!   without such a fault starts it with the second packet, and gives the rows that a start with
 //!   the first would give: before there is a second packet nothing can be late or closed.
 //! - A packet more than `jump` ahead of the clock does not move it, unless it is the fourth such in
-//!   a row: then the clock moves to the smallest of the four. Those that are followed by a packet
+//!   a row: then the clock moves to the smallest of the four. Packets that are followed by a packet
 //!   of the clock's own time are counted as wild: nothing confirmed them.
 //!
 //! So one record can move the clock by `jump` at most, a first record with a time far ahead (or far

@@ -1,6 +1,6 @@
 //! The kernel level of a run whose programs have changed.
 
-use crate::counters::Ends;
+use crate::counters::EndCounts;
 use crate::kernel::{KernelFeed, KernelGroups, KernelStates};
 use std::sync::Arc;
 use weir_plan::change::Continued;
@@ -103,7 +103,7 @@ impl KernelFeed for ContinuedFeed {
         self.feed.finished_before(time)
     }
 
-    fn count_ends(&self, ends: &mut Ends) {
+    fn count_ends(&self, ends: &mut EndCounts) {
         self.feed.count_ends(ends);
     }
 
@@ -123,8 +123,8 @@ impl KernelFeed for ContinuedFeed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::program;
     use crate::ops::testing::{agg, summarize};
+    use crate::tests::program;
     use std::sync::Mutex;
     use weir_plan::change::continued;
     use weir_plan::together::side_by_side;

@@ -14,9 +14,6 @@
 
 mod bytes;
 mod codec;
-pub mod conform;
-#[cfg(any(test, feature = "conform"))]
-mod fuzz;
 mod holding;
 mod message;
 mod print;
@@ -31,10 +28,9 @@ mod tests;
 mod writer;
 
 pub use crate::checkpoint::UnreadableState;
-#[cfg(any(test, feature = "conform"))]
-pub use fuzz::fuzz_message;
 pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage};
 pub use producer::Producer;
 pub use receiver::{Receipt, Receiver};
 pub use refused::{NotRestored, Refused, needs};
+pub use subset::Subset;
 pub use writer::{ProducerId, end_message, renumber};

@@ -22,7 +22,7 @@ use weir_packet::read::read_field;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layer, Layers, classify};
 
-/// What became of later fragments.
+/// The fate of later fragments.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Later fragments that got the ports of their first.
@@ -90,7 +90,7 @@ impl Fragments {
         }
     }
 
-    /// What became of later fragments so far.
+    /// The fate of later fragments so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }

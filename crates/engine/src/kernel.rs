@@ -13,7 +13,7 @@
 //! Frames that the kernel finished came over the wire, too: `completeness()` compares what was lost
 //! with all that came.
 
-use crate::counters::Ends;
+use crate::counters::EndCounts;
 use std::fmt;
 use std::sync::Arc;
 use weir_plan::physical::PipelineId;
@@ -49,7 +49,7 @@ pub trait KernelFeed: Send + Sync + fmt::Debug {
     }
 
     /// Adds what the kernel dropped and handed out so far.
-    fn count_ends(&self, _ends: &mut Ends) {}
+    fn count_ends(&self, _ends: &mut EndCounts) {}
 
     /// The states that the kernel holds of a `scan`: of the stage at this position of a pipeline
     /// over packets. `None`: it runs none there.

@@ -19,7 +19,7 @@ pub(crate) enum Channel {
 
 /// The groups of a window that has closed on a worker.
 pub(crate) struct Closed {
-    /// Whose they are.
+    /// The pipeline that they are of.
     pub(crate) pipeline: PipelineId,
     /// When the window started; of sessions the tick that they come out at.
     pub(crate) start: i64,

@@ -11,17 +11,13 @@ pub mod clock;
 mod closing;
 mod community;
 mod compile;
-#[cfg(any(test, feature = "conform"))]
-pub mod conform;
 mod continued;
-pub mod counters;
-pub mod egress;
+pub mod discard;
 pub mod exchange;
 mod expr;
 mod feed;
-pub mod flow;
 pub mod fragments;
-pub mod functions;
+mod hold;
 mod inquiry;
 pub mod kernel;
 mod key;
@@ -29,7 +25,6 @@ mod level;
 pub mod limits;
 mod losses;
 mod merge;
-pub mod naive;
 mod node;
 mod ops;
 mod options;
@@ -38,6 +33,7 @@ mod outcome;
 pub mod pages;
 mod panics;
 mod partitioning;
+mod peers;
 mod pipeline;
 #[allow(unsafe_code)]
 mod processor;
@@ -53,6 +49,10 @@ mod supply;
 pub mod suppress;
 mod sync;
 pub mod table;
+#[cfg(test)]
+mod tests;
 mod view;
 
+#[cfg(any(test, fuzzing))]
 pub use agg::fuzz_partial;
+pub use weir_plan::{counters, flow, registered as functions};

@@ -53,10 +53,6 @@ pub const BLOCK_MAX: usize = 32;
 /// make many rows of one may make very many of a batch.
 pub const ROW_BATCHES_AHEAD: usize = 1024;
 
-/// Stages whose counts are remembered when programs change, those of programs that are gone, too;
-/// what goes through further ones is added up.
-pub const STAGES_REMEMBERED_MAX: usize = 4096;
-
 /// Closings of windows that may wait to be emitted before workers wait with reading.
 pub const CLOSES_AHEAD: u64 = 4;
 
@@ -103,11 +99,6 @@ pub const EVICT_SHARE: usize = 8;
 
 /// Keys ahead of the one that goes whose memory is asked for.
 pub const EVICT_AHEAD: usize = 4;
-
-/// Packets that one ClientHello may take to complete, and Initial packets of one QUIC connection
-/// that a `hello` decrypts; with more, it is given up. 16 KiB of the smallest segments that every
-/// host must take (RFC 9293) are half as many.
-pub const HELLO_PACKETS_MAX: u32 = 64;
 
 /// Bytes for pieces of hellos, for each flow that a `hello` may hold, beyond which ...
 pub const HELLO_PIECES_EACH: usize = 256;
@@ -164,9 +155,6 @@ pub const COUNTED_PANES_MAX: usize = 1 << 16;
 
 /// Batches between two reports of progress.
 pub const PROGRESS_BATCHES: u64 = 1024;
-
-/// Bytes of one text that a function makes; a longer one is absent, and counted as undefined.
-pub const TEXT_MAX: usize = 4096;
 
 /// Bytes of all texts that one table keeps. Beyond, a new text is taken as the empty one, and
 /// counted as evicted.

@@ -30,7 +30,7 @@ pub(crate) struct LossRecord(Arc<Pages>);
 struct Pages {
     /// Whether anybody ever looked up anything.
     read: AtomicBool,
-    /// Who counts the frames that the kernel finished, if it finishes any.
+    /// The feed that counts the frames that the kernel finished, if it finishes any.
     kernel: Option<Arc<dyn KernelFeed>>,
     losses: Mutex<Losses>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct LossNotes {
 }
 
 impl LossNotes {
-    /// Those of a `summarize`, if it asks.
+    /// The notes of a `summarize`, if it asks.
     pub(crate) fn of(s: &Summarize) -> Option<LossNotes> {
         if !s.aggs.iter().any(|agg| agg.func == AggFunc::Completeness) {
             return None;

@@ -8,13 +8,13 @@
 use crate::chain::Chain;
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
+use crate::hold::{Hold, known};
 use crate::losses::LossRecord;
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::{ActionsId, Batch};
 use crate::rows::Rows;
 use crate::suppress::SuppressionList;
 use crate::view::{Origin, Packets};
-use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
@@ -69,7 +69,7 @@ impl DerefMut for CountedNode {
 }
 
 /// Takes rows or groups, and hands on rows or groups.
-pub(crate) trait Node: Send + Any {
+pub(crate) trait Node: Hold {
     /// Takes input in.
     fn push(&mut self, input: NodeInput<'_>, next: &mut Next<'_>);
 
@@ -97,28 +97,6 @@ pub(crate) trait Node: Send + Any {
     fn look_at_chain(&self) -> Option<&Chain> {
         None
     }
-
-    /// Keys, groups or rows that it holds.
-    fn held(&self) -> u64 {
-        0
-    }
-
-    /// Takes over what another node holds, which was compiled of the same stage after the same
-    /// ones, apart from its chain. Says whether it holds anything.
-    fn take_over(&mut self, old: &mut dyn Node) -> bool;
-
-    /// Saves all that it holds between two windows, its chain aside, or restores it in a node that
-    /// was compiled of the same plan and has taken nothing yet.
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed;
-
-    /// Hands out the memory of groups that it has emitted.
-    fn reclaim(&mut self, _out: &mut dyn FnMut(Groups)) {}
-
-    /// Takes groups that were emitted, to use their memory again.
-    fn recycle(&mut self, _groups: Groups) {}
-
-    /// Makes new tables with room for about so many groups.
-    fn expect_groups(&mut self, _groups: usize) {}
 
     /// What its groups are, if it is a final half.
     fn spec(&self) -> Option<&Arc<Spec>> {
@@ -151,12 +129,6 @@ pub(crate) trait Node: Send + Any {
 
     /// Adds what was counted to the ledger.
     fn count(&self, ledger: &mut Ledger);
-}
-
-/// A node as what it is, for [`Node::take_over`].
-pub(crate) fn known_node<T: Node>(node: &mut dyn Node) -> Option<&mut T> {
-    let any: &mut dyn Any = node;
-    any.downcast_mut()
 }
 
 /// What leaves a pipeline.
@@ -214,7 +186,7 @@ impl Next<'_> {
 }
 
 /// What the rows come to that reach the end of a chain.
-pub(crate) trait End: Send + 'static {
+pub(crate) trait End: Hold {
     /// Whether rows stay in it.
     const HOLDS_ROWS: bool;
 
@@ -232,29 +204,8 @@ pub(crate) trait End: Send + 'static {
     /// As [`Node::finish`].
     fn finish(&mut self, _next: &mut Next<'_>) {}
 
-    /// As [`Node::take_over`].
-    fn take_over(&mut self, _old: &mut Self) -> bool {
-        false
-    }
-
-    /// As [`Node::pass_state`].
-    fn pass_state(&mut self, _at: &mut Checkpoint<'_>) -> Passed {
-        Ok(())
-    }
-
-    /// As [`Node::recycle`].
-    fn recycle(&mut self, _groups: Groups) {}
-
-    /// As [`Node::expect_groups`].
-    fn expect_groups(&mut self, _groups: usize) {}
-
     /// As [`Node::suppress`].
     fn suppress(&mut self, _list: &SuppressionList) {}
-
-    /// As [`Node::held`].
-    fn held(&self) -> u64 {
-        0
-    }
 
     /// Adds what was counted to the ledger.
     fn count(&self, _ledger: &mut Ledger) {}
@@ -264,6 +215,31 @@ pub(crate) trait End: Send + 'static {
 pub(crate) struct Chained<E> {
     pub(crate) chain: Chain,
     pub(crate) end: E,
+}
+
+/// What its end holds, and keys of the chain.
+impl<E: End> Hold for Chained<E> {
+    fn held(&self) -> u64 {
+        self.chain.held() + self.end.held()
+    }
+
+    /// Without the chain, whose stages are [taken over](Chain::take_over) one by one.
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        known::<Chained<E>>(old).is_some_and(|old| self.end.take_over(&mut old.end))
+    }
+
+    /// Without the chain.
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.end.pass_state(at)
+    }
+
+    fn recycle(&mut self, groups: Groups) {
+        self.end.recycle(groups);
+    }
+
+    fn expect_groups(&mut self, groups: usize) {
+        self.end.expect_groups(groups);
+    }
 }
 
 impl<E: End> Node for Chained<E> {
@@ -306,26 +282,6 @@ impl<E: End> Node for Chained<E> {
         Some(&self.chain)
     }
 
-    fn held(&self) -> u64 {
-        self.chain.held() + self.end.held()
-    }
-
-    fn take_over(&mut self, old: &mut dyn Node) -> bool {
-        known_node::<Chained<E>>(old).is_some_and(|old| self.end.take_over(&mut old.end))
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.end.pass_state(at)
-    }
-
-    fn recycle(&mut self, groups: Groups) {
-        self.end.recycle(groups);
-    }
-
-    fn expect_groups(&mut self, groups: usize) {
-        self.end.expect_groups(groups);
-    }
-
     fn suppress(&mut self, list: &SuppressionList) {
         self.end.suppress(list);
     }
@@ -356,16 +312,21 @@ impl<E: End> Node for Chained<E> {
 pub(crate) mod testing {
     use super::{ActionsId, Groups, Leave, Next, Rows};
 
-    /// Takes the rows that leave.
-    struct RowsTo<'a>(&'a mut dyn FnMut(&Rows));
+    /// Takes the rows, or the groups, that leave.
+    enum LeaveTo<'a> {
+        Rows(&'a mut dyn FnMut(&Rows)),
+        Groups(Vec<Groups>),
+    }
 
-    impl Leave for RowsTo<'_> {
+    impl Leave for LeaveTo<'_> {
         fn rows(&mut self, rows: &Rows) {
-            (self.0)(rows);
+            let LeaveTo::Rows(out) = self else { panic!("rows leave") };
+            out(rows);
         }
 
-        fn groups(&mut self, _start: i64, _groups: Groups) {
-            panic!("groups leave");
+        fn groups(&mut self, _start: i64, groups: Groups) {
+            let LeaveTo::Groups(out) = self else { panic!("groups leave") };
+            out.push(groups);
         }
 
         fn frames(&mut self, _from: ActionsId, _rows: &Rows) {
@@ -373,9 +334,20 @@ pub(crate) mod testing {
         }
     }
 
+    fn call_to(end: &mut LeaveTo<'_>, call: impl FnOnce(&mut Next<'_>)) {
+        call(&mut Next { nodes: &mut [], left: &mut 0, origin: None, end });
+    }
+
     /// Calls a node that is the last one of its pipeline; `out` takes its rows.
     pub(crate) fn last(out: &mut dyn FnMut(&Rows), call: impl FnOnce(&mut Next<'_>)) {
-        let end = &mut RowsTo(out);
-        call(&mut Next { nodes: &mut [], left: &mut 0, origin: None, end });
+        call_to(&mut LeaveTo::Rows(out), call);
+    }
+
+    /// Calls a node that is the last one of its level. Returns its groups.
+    pub(crate) fn groups_of_last(call: impl FnOnce(&mut Next<'_>)) -> Vec<Groups> {
+        let mut end = LeaveTo::Groups(Vec::new());
+        call_to(&mut end, call);
+        let LeaveTo::Groups(groups) = end else { unreachable!("as made") };
+        groups
     }
 }

@@ -6,7 +6,7 @@
 //! costs nothing until it is touched, so that growing never copies: a copy of gigabytes would stall
 //! the wire.
 //!
-//! What makes it sound: `Words` owns `cap` words at `start`, from the allocator or from one
+//! It is sound: `Words` owns `cap` words at `start`, from the allocator or from one
 //! `mmap`, both zeroed, so that every word is initialised whatever `len` says; `len <= cap` always;
 //! and it gives slices out only through borrows of itself. It holds plain words without pointers
 //! into itself, so that it may be sent and shared like a `Vec<u64>`.
@@ -225,9 +225,9 @@ impl DerefMut for Words {
 /// Rows of any type in `Words`: they stay where they are while they grow to gigabytes, and each
 /// lies within as few cache lines as it can. A row takes 8, 16, 32 or a multiple of 64 bytes.
 ///
-/// What makes it sound: the first `len` rows are values, each written by [`Slab::push`] at a place
-/// that is aligned for them, and moved out or dropped once, after `len` no longer counts it. Nobody
-/// reads the memory as words; when it moves, its bytes are copied as they are.
+/// It is sound: the first `len` rows are values, each written by [`Slab::push`] at a place
+/// that is aligned for them, and moved out or dropped once, after `len` no longer counts it. No
+/// code reads the memory as words; when it moves, its bytes are copied as they are.
 pub struct Slab<T> {
     memory: Words,
     len: usize,

@@ -22,7 +22,7 @@ pub(crate) fn note_pipeline(pipeline: Option<usize>) {
 /// What is known of a panic.
 #[derive(Debug)]
 pub(crate) struct Panicked {
-    /// Whose stage it was.
+    /// The pipeline whose stage it was.
     pub(crate) pipeline: Option<usize>,
     pub(crate) words: String,
 }

@@ -97,8 +97,8 @@ impl Partitionings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::program;
     use crate::ops::testing::{field, summarize};
+    use crate::tests::program;
     use weir_plan::limits::SCAN_KEYS_MAX;
     use weir_plan::place::place;
     use weir_plan::{Scan, Stage, Window};

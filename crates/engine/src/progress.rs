@@ -49,7 +49,7 @@ impl Progress<'_> {
     pub(crate) fn answer(&self, mut ledger: Ledger, feed: &Feed<'_>, sink: &dyn Sink) {
         ledger.add(self.past);
         feed.count(&mut ledger);
-        ledger.settle_rows(sink);
+        ledger.settle_rows(sink.refused(), sink.unwritten());
         if let Some(inquiry) = self.inquiry {
             inquiry.answer(&ledger, &feed.interfaces());
         }

@@ -34,7 +34,7 @@ impl<S: Source> Reading<S> {
         self
     }
 
-    /// What became of later fragments, where they were looked after.
+    /// The fate of later fragments, where they were looked after.
     pub fn counts(&self) -> Option<Counts> {
         self.fragments.as_ref().map(|f| f.counts())
     }

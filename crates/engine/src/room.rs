@@ -14,13 +14,14 @@
 //! [`SESSIONS_WAITING_MAX`](crate::limits::SESSIONS_WAITING_MAX)): these have bounds of their own.
 
 use crate::agg;
-use crate::functions::{BuildContext, Functions, Peers};
+use crate::functions::Functions;
 use crate::key::{KeyPart, Layout};
 use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
 use crate::ops::alert;
 use crate::ops::analyze_tcp::Tracked;
 use crate::ops::deduplicate;
 use crate::pages::row_words;
+use crate::peers::{BuildContext, Peers};
 use crate::table::HashKey;
 use weir_plan::limits::{
     ALERT_KEYS_MAX, DISTINCT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, JOIN_ROWS_MAX,
@@ -87,7 +88,7 @@ pub fn fit(
             schema = stage.output(&schema);
         }
     }
-    // Those that need least come first: what they leave is for the others.
+    // The ones that need least come first: what they leave is for the others.
     needs.sort_by_key(|need| need.each.saturating_mul(need.bound.default));
     let (mut left, mut fitted, mut lowered) = (memory, program.clone(), Vec::new());
     let stages = needs.len() as u64;

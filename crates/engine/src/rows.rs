@@ -1,12 +1,12 @@
 //! Rows that leave the engine, and the [`Sink`] trait that takes them.
 
 use crate::checkpoint::{Checkpoint, Passed, Saved};
-use crate::limits::TEXT_MAX;
 use std::io;
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
+use weir_plan::limits::TEXT_MAX;
 use weir_plan::{Capture, Metric, Schema, Type, Value};
 
 /// Bytes of texts for each row that is copied up to which copying all texts that the rows come with

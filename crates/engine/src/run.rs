@@ -146,7 +146,7 @@ impl Run<'_, '_> {
             feed.abandon_rest(&mut ledger);
         }
         let finished = sink.finish().err();
-        ledger.settle_rows(sink);
+        ledger.settle_rows(sink.refused(), sink.unwritten());
         let error = error.or(finished.map(RunError::Sink));
         let error = error.or(feed.take_error().map(RunError::Source));
         Outcome { ledger, error }
@@ -170,7 +170,7 @@ impl Run<'_, '_> {
         let _ = caught(|| read_rest(source));
         let processed = ledger.shares.of_ways().first().copied().unwrap_or(0);
         ledger.abandon_rest(caught(|| source.account()).unwrap_or_default(), processed);
-        let _ = caught(|| ledger.settle_rows(sink));
+        let _ = caught(|| ledger.settle_rows(sink.refused(), sink.unwritten()));
         Outcome { ledger, error: Some(RunError::panicked(panicked, &active.program)) }
     }
 }

@@ -20,9 +20,9 @@
 //! before, and for closings, of which at most [`CLOSES_AHEAD`](crate::limits::CLOSES_AHEAD) wait.
 //! While [`ROW_BATCHES_AHEAD`](crate::limits::ROW_BATCHES_AHEAD) batches of rows wait to be
 //! emitted, the only unit that is processed is the next to be emitted, which needs nothing but what
-//! was read before it. Nobody waits elsewhere with work in hand, and a worker that waits has handed
-//! over everything it could: so there is always one that can go on. For a source that has nothing
-//! at once only the calling thread waits, and only when everything read before was emitted
+//! was read before it. No worker waits elsewhere with work in hand, and a worker that waits has
+//! handed over everything it could: so there is always one that can go on. For a source that has
+//! nothing at once only the calling thread waits, and only when everything read before was emitted
 //! ([`gate`]).
 
 mod ahead;

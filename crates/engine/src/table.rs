@@ -5,13 +5,17 @@
 //! run of slots grows too long and the table draws another.
 
 #[cfg(all(test, not(miri)))]
+#[path = "table/tests/attack.rs"]
 mod attack;
+#[cfg(any(test, fuzzing))]
+#[path = "table/tests/fuzz.rs"]
 mod fuzz;
 mod hash_key;
 mod index;
 mod keyed_rows;
 mod keys;
 
+#[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_collide;
 pub use hash_key::HashKey;
 pub(crate) use hash_key::{fold, text_words};

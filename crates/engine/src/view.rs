@@ -135,9 +135,9 @@ impl<'a> Packets<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
+    use crate::tests::{Frames, check, check_stages, program};
     use weir_packet::craft::Frame;
     use weir_packet::craft::messages::dns_query;
     use weir_packet::fields::{FieldId, Header, HeaderBytes};

@@ -29,7 +29,7 @@ pub struct TierTerms {
     pub rows: RowForm,
 }
 
-/// What became of records and groups, since the job began.
+/// The fate of records and groups, since the job began.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TierCounts {
     /// Messages that came again.

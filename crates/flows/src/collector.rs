@@ -6,10 +6,10 @@ use crate::export::Export;
 use crate::held::WaitingSets;
 use crate::limits::{
     EXPORTERS_NAMED_MAX, SENDER_NAMED_MAX, SENDER_SESSIONS_MAX, SESSIONS_MAX, TEMPLATES_MAX,
-    TIMEOUT_NS, TOTALS_MAX,
+    TIMEOUT_NS,
 };
 use crate::reading::Reading;
-use crate::senders::{Senders, Usage};
+use crate::senders::Senders;
 use crate::session::{Session, SessionKey};
 use crate::sflow::Sampled;
 use crate::totals::Totals;
@@ -286,12 +286,13 @@ impl Collector {
     }
 
     /// How many sessions and templates are remembered.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn sizes(&self) -> (usize, usize) {
         let templates = self.sessions.values().map(|session| session.templates.len()).sum();
         assert_eq!(templates, self.templates, "templates are counted as they come and go");
-        let usage = Usage { sessions: self.sessions.len(), templates };
+        let usage = crate::senders::Usage { sessions: self.sessions.len(), templates };
         assert_eq!(self.senders.total(), usage, "hosts have what there is");
-        assert!(self.totals.len() <= TOTALS_MAX);
+        assert!(self.totals.len() <= crate::limits::TOTALS_MAX);
         (self.sessions.len(), templates)
     }
 

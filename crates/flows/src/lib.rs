@@ -16,6 +16,8 @@ mod collector;
 mod counts;
 mod element;
 mod export;
+#[cfg(any(test, fuzzing))]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 mod held;
 mod ipfix;
@@ -32,4 +34,5 @@ mod totals;
 
 pub use collector::{Collector, Datagram};
 pub use counts::{Counts, Exporter, Fault};
+#[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_datagrams;

@@ -38,7 +38,7 @@ impl Reading<'_> {
         self.counts.fault(fault);
     }
 
-    /// Reads a set of templates. Those before a fault stay good.
+    /// Reads a set of templates. The templates before a fault stay good.
     pub(crate) fn template_set(&mut self, form: Form, of_options: bool, set: &[u8]) {
         let mut set = Bytes(set);
         while let Some(told) = template(&mut set, form, of_options, self.export.received) {

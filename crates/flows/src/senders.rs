@@ -65,6 +65,7 @@ impl Senders {
     }
 
     /// The sums over all hosts.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn total(&self) -> Usage {
         self.all.values().fold(Usage::default(), |sum, usage| Usage {
             sessions: sum.sessions + usage.sessions,

@@ -33,8 +33,8 @@ pub(crate) struct Sequence {
     expected: Option<u32>,
     /// The number of the latest datagram in order.
     latest: u32,
-    /// Whether numbers are known to leave out the datagram that bears them, as they should. Those
-    /// of softflowd's IPFIX count it, too.
+    /// Whether numbers are known to leave out the datagram that bears them, as they should. The
+    /// numbers of softflowd's IPFIX count it, too.
     leaves_out_itself: bool,
     /// The uptime, or the time of the export, of the latest datagram in order.
     clock: u32,

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use weir_packet::record::Protocol;
 
-/// Whose templates and numbers these are: a transport session and an observation domain in it
-/// (RFC 7011, section 8). The address that datagrams come from stands first: sessions of a host
-/// follow each other in maps.
+/// The exporter whose templates and numbers these are: a transport session and an observation
+/// domain in it (RFC 7011, section 8). The address that datagrams come from stands first: sessions
+/// of a host follow each other in maps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SessionKey {
     /// Where datagrams come from: the address, ...

@@ -115,7 +115,7 @@ fn flow_sample(mut bytes: Bytes<'_>, expanded: bool, sampled: &mut Sampled) -> O
     Some(record)
 }
 
-/// One record of a sample. Those of other formats are left out.
+/// One record of a sample. Records of other formats are left out.
 fn sample_record(
     record: &mut FlowRecord,
     format: u32,

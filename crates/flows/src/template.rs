@@ -14,7 +14,7 @@ pub(crate) const DATA_MIN: u16 = 256;
 /// A field of a template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TemplateField {
-    /// Who defined the element: 0 for IANA.
+    /// The organisation that defined the element: 0 for IANA.
     pub(crate) enterprise: u32,
     pub(crate) element: u16,
     len: u16,

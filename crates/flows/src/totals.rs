@@ -197,6 +197,7 @@ impl Totals {
     }
 
     /// How many flows are remembered.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn len(&self) -> usize {
         let len = self.senders.values().map(Generations::len).sum();
         assert_eq!(self.len, len, "flows are counted as they come and go");

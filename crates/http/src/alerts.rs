@@ -8,9 +8,9 @@ use serde_json::Value;
 /// Which alerts a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum AlertPhase {
-    /// Those that go on, as far as the run knows.
+    /// Alerts that go on, as far as the run knows.
     Open,
-    /// Those that have ended.
+    /// Alerts that have ended.
     End,
     /// All that are kept.
     #[default]

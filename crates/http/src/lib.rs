@@ -22,6 +22,7 @@ mod form;
 mod guard;
 mod history;
 #[cfg(test)]
+#[path = "tests/hostile.rs"]
 mod hostile;
 mod limits;
 mod log;
@@ -47,6 +48,7 @@ pub use packets::{
 };
 pub use page::{Page, PageFile};
 pub use pages::Pages;
+#[cfg(any(test, fuzzing))]
 pub use request::fuzz_http;
 pub use shelf::{AskShelf, ShelfAnswer, ShelfQuestion, ShelfRefusal};
 pub use socket::{Address, HttpSocket};

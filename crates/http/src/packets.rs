@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// Which packets are asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WhichPackets {
-    /// Those of a row of a program.
+    /// The packets of a row of a program.
     Row {
         /// The program.
         program: String,
@@ -19,7 +19,7 @@ pub enum WhichPackets {
         /// The columns of the row that are known, as rows have them.
         row: Map<String, Value>,
     },
-    /// Those that meet a condition of the language; an empty one holds for all.
+    /// Packets that meet a condition of the language; an empty one holds for all.
     Condition(String),
 }
 

@@ -177,7 +177,7 @@ mod tests {
             }
             let busy = write(&response, None).expect("it is taken");
             assert!(busy.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&busy));
-            // Those that are small are written.
+            // Messages that are small are written.
             let small = write(&Response::text(Status::Ok, "ok"), None).expect("it is taken");
             assert!(small.starts_with(b"HTTP/1.1 200 "));
             // One whose client has left makes room, too.

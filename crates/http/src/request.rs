@@ -177,6 +177,7 @@ fn parse(bytes: &[u8]) -> Result<RequestHead, Refused> {
 
 /// Reads any bytes as a request: it is read, refused with an answer, or does not come whole, and
 /// nothing is read beyond it.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_http(bytes: &[u8]) {
     let mut rest = bytes;
     match read_request(&mut rest, |_| Ok(())) {

@@ -22,12 +22,12 @@ pub enum ShelfQuestion {
     },
     /// Let go of a capture that was sent.
     Remove {
-        /// What it is called.
+        /// Its name.
         capture: String,
     },
     /// Run a query over a capture.
     Query {
-        /// What the capture is called: `file:NAME` or `upload:NUMBER`.
+        /// The name of the capture: `file:NAME` or `upload:NUMBER`.
         capture: String,
         /// The text of the query.
         text: String,

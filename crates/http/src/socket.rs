@@ -111,7 +111,8 @@ struct HttpService {
     large: LargeAnswers,
 }
 
-/// Those of requests for what anybody may see, and of the others, which the first can't use up.
+/// The connections of requests for what anybody may see, and of the others, which the first can't
+/// use up.
 #[derive(Default)]
 struct Rates {
     open: Rate,

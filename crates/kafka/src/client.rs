@@ -218,7 +218,7 @@ impl ProducerContext for Watch {
                 self.delivered.fetch_add(1, Ordering::Relaxed);
                 self.is_back();
             }
-            // Those on their way may have arrived; whoever reads them takes each one once.
+            // Messages on their way may have arrived; whoever reads them takes each one once.
             Err((error, message)) if number > 0 && is_unsent(error) => {
                 self.returned.lock().push((number, message.detach()));
             }

@@ -133,7 +133,7 @@ struct Member<'a> {
 impl Member<'_> {
     fn tell(&self, event: &GroupEvent) {
         let mut events = self.events.lock();
-        // Whoever reads it has gone: then this process ends, too.
+        // The process that reads it has gone: then this process ends, too.
         let _ = write_framed(event, &mut **events);
     }
 
@@ -171,7 +171,7 @@ impl ConsumerContext for Member<'_> {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         self.watch.is_back();
         if let Rebalance::Assign(list) = rebalance {
-            // Who processes them reads them; this one would only fetch them in vain.
+            // The process that takes them reads them; this one would only fetch them in vain.
             let _ = consumer.pause(list);
             self.tell(&GroupEvent::Assigned(numbers(list)));
         }

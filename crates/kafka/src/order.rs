@@ -80,7 +80,7 @@ pub struct PartitionOrder {
     pub keys: Vec<SpreadKey>,
     /// The name of the probe that its partial results are of, if there are any.
     pub probe: String,
-    /// What becomes of rows.
+    /// The fate of rows.
     pub rows: RowsTo,
 }
 
@@ -95,7 +95,7 @@ pub struct WorkerOrder {
     pub share: u64,
 }
 
-/// What becomes of the rows of a partition.
+/// The fate of the rows of a partition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RowsTo {
     /// The process that gave the order gets them.

@@ -46,8 +46,8 @@ pub(crate) struct Outbound<'a> {
     has_gone: &'a (dyn Fn() -> bool + Sync),
     /// The process that has started this one.
     parent: u32,
-    /// The records on disk, if any may wait there. Who holds it may hand records to the client, so
-    /// that they stay in order.
+    /// The records on disk, if any may wait there. The thread that holds it may hand records to the
+    /// client, so that they stay in order.
     route: Mutex<Option<Spool>>,
     /// Whether the records on disk can't be sent any more.
     disk_failed: AtomicBool,
@@ -112,7 +112,7 @@ impl<'a> Outbound<'a> {
     ///
     /// # Errors
     /// Where a broker refuses a record, or records are left when nothing was delivered for
-    /// [`DRAIN`] after the other end of the pipe has gone. Those are on disk then, where they may
+    /// [`DRAIN`] after the other end of the pipe has gone. They are on disk then, where they may
     /// wait there and find room.
     pub(crate) fn carry(
         &self,

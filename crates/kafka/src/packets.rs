@@ -414,6 +414,7 @@ impl PacketRecordBuilder {
 }
 
 /// Takes bytes as a record of packets: for fuzzing.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_packets(bytes: &[u8]) {
     let Ok(record) = PacketRecord::read(bytes) else { return };
     let mut builder = PacketRecordBuilder::default();

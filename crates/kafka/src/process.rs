@@ -64,7 +64,7 @@ pub fn process(
         let commits = scope.spawn(move || {
             let counts = committing.run(&waiting, stop);
             over.store(true, Ordering::Relaxed);
-            // Whoever waits for the run, or for this process, waits no more.
+            // A process that waits for the run, or for this process, waits no more.
             let _ = ends.shutdown(std::net::Shutdown::Both);
             counts
         });
@@ -110,7 +110,7 @@ struct Feed<'a> {
     life: Option<(u64, u64)>,
 }
 
-/// What became of a record.
+/// The fate of a record.
 enum Fed {
     /// The run has it.
     Sent,

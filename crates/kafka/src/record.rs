@@ -263,6 +263,7 @@ fn part_of(text: &[u8]) -> Result<(u64, u64), RecordFault> {
 }
 
 /// Takes bytes as the records of a probe: for fuzzing.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_records(bytes: &[u8]) {
     let mut assembler = Assembler::new("north");
     let mut rest = bytes;

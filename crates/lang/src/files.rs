@@ -178,6 +178,7 @@ fn csv_fault(e: &csv::Error, bytes: &[u8]) -> Fault {
 
 /// Reads any bytes as a set and as a table of each type of key: nothing may panic, and what was
 /// read keeps within its limits.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_file(bytes: &[u8]) {
     for ty in [Type::Ip, Type::Int, Type::Str, Type::Mac] {
         if let Ok(members) = set(bytes, &ty) {

@@ -12,6 +12,7 @@ mod join;
 mod metric;
 mod pieces;
 #[cfg(test)]
+#[path = "format/tests/roundtrip.rs"]
 mod roundtrip;
 mod rows;
 

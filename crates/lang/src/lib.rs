@@ -22,6 +22,8 @@ mod excerpt;
 mod files;
 mod foreign;
 mod format;
+#[cfg(any(test, fuzzing))]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 mod header;
 mod lex;
@@ -39,12 +41,19 @@ mod words;
 
 pub use compile::{Compiled, compile, format};
 pub use diagnostic::{Code, Diagnostic, Note, Severity, Span};
-pub use files::{Files, fuzz_file};
+pub use files::Files;
+#[cfg(any(test, fuzzing))]
+pub use files::fuzz_file;
+#[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_query;
 pub use header::{Header, ParamInfo, header, params};
 pub use query::{Options, Query, ReadingRules};
 pub use render::render;
-pub use settings::{Setting, fuzz_settings, param_fault, settings};
+#[cfg(any(test, fuzzing))]
+pub use settings::fuzz_settings;
+pub use settings::{Setting, param_fault, settings};
 pub use suggest::closest;
-pub use suppressions::{BadSuppression, fuzz_suppressions, suppression, suppressions};
+#[cfg(any(test, fuzzing))]
+pub use suppressions::fuzz_suppressions;
+pub use suppressions::{BadSuppression, suppression, suppressions};
 pub use words::{LanguageWord, WordKind, words};

@@ -1,4 +1,4 @@
-//! The named maxima of the language. Those of a plan are in [`weir_plan::limits`].
+//! The named maxima of the language. The limits of a plan are in [`weir_plan::limits`].
 
 /// Longest query text, in bytes.
 pub const TEXT_MAX: usize = 1 << 20;

@@ -119,7 +119,7 @@ pub(crate) struct Gone {
     pub(crate) stage: &'static str,
     /// Where.
     pub(crate) span: Span,
-    /// What it is called now.
+    /// Its name now.
     pub(crate) renamed: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub struct Query<'a> {
 pub struct Options<'a> {
     /// Values of params by name, as text; the last one of a name counts.
     pub params: &'a [(String, String)],
-    /// What the program is called: its alerts are named after it.
+    /// The name of the program: its alerts are named after it.
     pub program: &'a str,
     /// Functions beside the built-in ones.
     pub signatures: &'a Signatures,

@@ -178,7 +178,7 @@ mod tests {
         assert!(!drawn.chars().any(is_command), "{drawn:?}");
         assert!(drawn.contains("a \\u{1b}[31m\\u{9b}31m\\u{7}\\u{202e}"), "{drawn}");
         assert!(drawn.contains("\"?[31m\u{bf}31m?\u{fffd}"), "{drawn}");
-        // Those of colours are the library's own.
+        // The characters of colours are the library's own.
         let drawn = render(&[d], &Query { name: &name, text: &text }, true);
         assert!(!drawn.contains("\u{1b}[31m\u{9b}") && !drawn.contains('\u{7}'), "{drawn:?}");
     }

@@ -102,6 +102,7 @@ pub fn param_fault(name: &str, ty: &str, value: &str, options: &Options<'_>) -> 
 
 /// Reads any bytes as a file of settings, and its values for params of each type: nothing may
 /// panic, and every value lies in the text.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_settings(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(all) = settings(&text, Path::new("")) else { return };

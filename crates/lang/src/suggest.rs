@@ -188,22 +188,22 @@ const TYPES: &[(&str, &str)] = &[
     ("prefix", "net"),
 ];
 
-/// What a type of another language is called here.
+/// The name here of a type of another language.
 pub(crate) fn type_name(word: &str) -> Option<&'static str> {
     lookup(TYPES, word)
 }
 
-/// What a field of another tool is called here.
+/// The name here of a field of another tool.
 pub(crate) fn field(word: &str) -> Option<&'static str> {
     lookup(FIELDS, word)
 }
 
-/// What a stage of another language is called here.
+/// The name here of a stage of another language.
 pub(crate) fn stage(word: &str) -> Option<&'static str> {
     lookup(STAGES, word)
 }
 
-/// What a function of another language is called here.
+/// The name here of a function of another language.
 pub(crate) fn function(word: &str) -> Option<&'static str> {
     lookup(FUNCTIONS, word)
 }

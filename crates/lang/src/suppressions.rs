@@ -178,6 +178,7 @@ fn escape(text: &str) -> Result<(usize, char), String> {
 }
 
 /// Reads any bytes as a list; each line that is one is the same when it is written and read again.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_suppressions(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(all) = suppressions(text) else { return };

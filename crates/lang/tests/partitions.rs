@@ -4,7 +4,7 @@
 use weir_lang::{Options, Query, compile};
 use weir_packet::fields::{by_name, key_by_name};
 use weir_plan::Program;
-use weir_plan::keys::FieldSet;
+use weir_plan::keys::{FieldSet, KeyField};
 use weir_plan::partitions::{reach_back, rows_by_partition};
 
 const SECOND: i64 = 1_000_000_000;
@@ -19,8 +19,8 @@ fn program(text: &str) -> Program {
 
 fn key(name: &str) -> FieldSet {
     match key_by_name(name) {
-        Some(key) => key.fields.iter().copied().collect(),
-        None => by_name(name).into_iter().collect(),
+        Some(key) => key.fields.iter().map(|&field| field.into()).collect(),
+        None => by_name(name).map(KeyField::from).into_iter().collect(),
     }
 }
 

@@ -28,7 +28,7 @@ impl Facts {
         Facts(self.0 | other.0)
     }
 
-    /// Those that are among the others, too.
+    /// The facts that are among the others, too.
     pub(crate) const fn among(self, others: Facts) -> Facts {
         Facts(self.0 & others.0)
     }

@@ -121,7 +121,7 @@ fn number(name: &str) -> Option<NumRead> {
     read(needs, bits)
 }
 
-/// Fields of IP. Those that IPv4 and IPv6 both have are absent without either.
+/// Fields of IP. Fields that IPv4 and IPv6 both have are absent without either.
 fn of_ip(name: &str) -> Option<From> {
     let whole = |slot| From::Slot { slot, shift: 0, mask: -1 };
     let class6 = network(0, 2);

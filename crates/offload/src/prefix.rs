@@ -21,13 +21,13 @@ pub(crate) struct Pipeline {
     pub(crate) prefix: Prefix,
     /// What is asked and done of each frame, in order.
     pub(crate) steps: Vec<Step>,
-    /// What becomes of frames after them.
+    /// The fate of frames after them.
     pub(crate) rest: Rest,
     /// What the columns are after the prefix.
     pub(crate) columns: Columns,
 }
 
-/// What becomes of frames that a pipeline wants after all steps.
+/// The fate of frames that a pipeline wants after all steps.
 #[derive(Clone, Debug)]
 pub(crate) enum Rest {
     /// They go up: workers see them.

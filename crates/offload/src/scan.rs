@@ -116,7 +116,7 @@ fn refusal(plan: &Scan, before: ScansBefore) -> Option<&'static str> {
     full.then_some("its `scan`s have more states than the kernel has room for")
 }
 
-/// What becomes of each state. Their ranges hold whatever frames come.
+/// The fate of each state. Their ranges hold whatever frames come.
 fn transitions(plan: &Scan, columns: &Columns) -> Result<Vec<Transition>, String> {
     let mut inits = Vec::new();
     for state in &plan.states {

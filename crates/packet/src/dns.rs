@@ -164,7 +164,7 @@ pub struct Records<'a> {
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Whose it is.
+    /// The owner.
     pub name: Name<'a>,
     /// Its type.
     pub kind: u16,
@@ -329,6 +329,7 @@ impl<'a> Iterator for Labels<'a> {
 
 /// Any bytes as a message: everything in it comes to an end, and names are of bounded length.
 /// Panics where that is not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_dns(bytes: &[u8]) {
     let Some(dns) = Dns::new(bytes) else {
         assert!(bytes.len() < HEADER_LEN);

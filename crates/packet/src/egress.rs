@@ -145,7 +145,7 @@ impl Refused {
         Refused { frames: less(self.frames, before.frames), bytes: less(self.bytes, before.bytes) }
     }
 
-    /// Those of another part of the same run.
+    /// The counts of another part of the same run.
     pub fn merge(&mut self, other: &Refused) {
         self.frames.iter_mut().zip(other.frames).for_each(|(sum, n)| *sum += n);
         self.bytes.iter_mut().zip(other.bytes).for_each(|(sum, n)| *sum += n);

@@ -157,6 +157,7 @@ fn status(rest: &[u8]) -> Option<u16> {
 }
 
 /// Any bytes as a segment's payload: what is read lies inside. Panics where that is not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_http(bytes: &[u8]) {
     let Some(http) = Http::new(bytes) else { return };
     let held: usize = http.headers().map(|(name, value)| name.len() + value.len() + 2).sum();

@@ -37,6 +37,7 @@ impl<'a> Ipsec<'a> {
 
 /// Any bytes as a header: no call panics, and fields are there with their bytes. Panics where that
 /// is not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_ipsec(bytes: &[u8]) {
     for at in [AH_SPI, ESP_SPI] {
         let header = Ipsec::new(bytes, at);

@@ -16,6 +16,7 @@ mod checksum;
 pub mod column;
 pub mod copies;
 #[cfg(any(test, feature = "craft"))]
+#[path = "tests/craft.rs"]
 pub mod craft;
 pub mod dhcp;
 pub mod dns;
@@ -23,6 +24,8 @@ pub mod egress;
 pub mod ethernet;
 pub mod fields;
 pub mod frame_relay;
+#[cfg(any(test, fuzzing))]
+#[path = "tests/fuzz.rs"]
 pub mod fuzz;
 pub mod geneve;
 pub mod gre;

@@ -55,7 +55,7 @@ pub const EACH_MAX: usize = 256;
 pub const TEXT_MAX: usize = 1024;
 
 /// Bytes of a ClientHello that is put together from several packets or records; a longer one is
-/// none. Those with post-quantum key shares have less than 2,000.
+/// none. Hellos with post-quantum key shares have less than 2,000.
 pub const HELLO_MAX: usize = 16 << 10;
 
 /// Bytes of a header that are read as an integer: all of them are good for 64 bits with a sign.

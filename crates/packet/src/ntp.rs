@@ -97,6 +97,7 @@ impl<'a> Ntp<'a> {
 
 /// Any bytes as a message: no call panics, and what modes lack is not there. Panics where that is
 /// not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_ntp(bytes: &[u8]) {
     let Some(ntp) = Ntp::new(bytes) else { return };
     let whole = !OTHER_MODES.contains(&ntp.mode());

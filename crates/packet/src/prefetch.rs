@@ -1,6 +1,6 @@
 //! Software prefetch: a hint to the processor.
 //!
-//! What makes it sound: a prefetch reads nothing that the program can see and never faults, and
+//! It is sound: a prefetch reads nothing that the program can see and never faults, and
 //! the pointer handed to it is made from a bounds-checked reference into the caller's slice, so
 //! no out-of-bounds address is even computed.
 

@@ -12,5 +12,7 @@ mod transport;
 
 pub use field::{read_field, read_field_text};
 pub use plain::{Family, HEADERS, Place, Plain};
-pub use repeated::{fuzz_parts, read_parts};
+#[cfg(any(test, fuzzing))]
+pub use repeated::fuzz_parts;
+pub use repeated::read_parts;
 pub use transport::{Transport, Transports};

@@ -125,6 +125,7 @@ fn renamed(bytes: [u8; 16], width: usize, names: &mut impl Rename) -> [u8; 16] {
 
 /// Rewrites bytes as a frame of each link type, whole and cut, and checks that nothing but renamed
 /// addresses and checksums differs, and that naming back gives the bytes again.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_rewrite(bytes: &[u8]) {
     let Some((&[link, which], frame)) = bytes.split_first_chunk() else { return };
     let which: Addresses =
@@ -145,8 +146,10 @@ pub fn fuzz_rewrite(bytes: &[u8]) {
 }
 
 /// Each byte's bits turned: keeps prefixes.
+#[cfg(any(test, fuzzing))]
 struct Flip;
 
+#[cfg(any(test, fuzzing))]
 impl Rename for Flip {
     fn ipv4(&mut self, address: u32) -> u32 {
         address ^ 0xa5a5_a5a5

@@ -63,6 +63,7 @@ impl<'a> Sctp<'a> {
 
 /// Any bytes as a packet: no call panics, and fields are there with their bytes. Panics where that
 /// is not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_sctp(bytes: &[u8]) {
     let sctp = Sctp::new(bytes);
     assert_eq!(sctp.tag().is_some(), bytes.len() >= 8);

@@ -106,6 +106,7 @@ pub fn edges(block: &[u8; BLOCK_LEN]) -> (u32, u32) {
 
 /// Any bytes as options: they come to an end, and hold no more than the bytes. Panics where that is
 /// not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_tcp_options(bytes: &[u8]) {
     let (mut held, mut bad) = (0, false);
     for option in Options::new(bytes) {

@@ -121,7 +121,7 @@ impl<'a> Hello<'a> {
         self.whole
     }
 
-    /// Whose it is: [`CLIENT_HELLO`] or [`SERVER_HELLO`].
+    /// The side that sent it: [`CLIENT_HELLO`] or [`SERVER_HELLO`].
     pub fn kind(&self) -> u8 {
         self.kind
     }
@@ -271,6 +271,7 @@ impl<'a> Rest<'a> {
 
 /// Any bytes as a segment's payload: everything in it comes to an end and lies inside. Panics where
 /// that is not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_tls(bytes: &[u8]) {
     let Some(tls) = Tls::new(bytes) else { return };
     assert!(CONTENT_TYPES.contains(&tls.content_type()));

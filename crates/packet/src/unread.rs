@@ -128,7 +128,7 @@ impl Unread {
         &mut self.counts[protocol as usize][reason as usize]
     }
 
-    /// Those that are not 0, in the order of protocols, then of reasons.
+    /// The counts that are not 0, in the order of protocols, then of reasons.
     pub fn each(self) -> impl Iterator<Item = (UnreadProtocol, UnreadReason, u64)> {
         let cells = UnreadProtocol::ALL
             .into_iter()

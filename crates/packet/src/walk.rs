@@ -10,6 +10,7 @@ pub(crate) mod opaque;
 mod ports;
 mod reason;
 #[cfg(test)]
+#[path = "walk/tests/samples.rs"]
 pub(crate) mod samples;
 mod site;
 pub(crate) mod sites;
@@ -29,6 +30,7 @@ pub(crate) use fast::{HEADS, Heads};
 pub(crate) use layers::PlainFrames;
 pub use layers::{LAYERS, Layer, Layers};
 pub(crate) use look::{Look, WINDOW};
+#[cfg(any(test, fuzzing))]
 pub(crate) use network::PORTS_LEN;
 pub use ports::{Headers, TunnelPorts, UDP_TUNNELS};
 pub use reason::{REASONS, Reason};

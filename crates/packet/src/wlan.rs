@@ -107,17 +107,17 @@ impl<'a> Wlan<'a> {
         self.header.len()
     }
 
-    /// Who is to receive the transmission.
+    /// The station that is to receive the transmission.
     pub fn receiver(&self) -> Option<[u8; 6]> {
         self.address(4)
     }
 
-    /// Who sent the transmission; not in acknowledgements.
+    /// The station that sent the transmission; not in acknowledgements.
     pub fn transmitter(&self) -> Option<[u8; 6]> {
         self.address(10)
     }
 
-    /// Who the body comes from; not in control frames.
+    /// The station that the body comes from; not in control frames.
     pub fn source(&self) -> Option<[u8; 6]> {
         match self.addressed()? {
             (_, false) => self.address(10),
@@ -126,7 +126,7 @@ impl<'a> Wlan<'a> {
         }
     }
 
-    /// Who the body is for; not in control frames.
+    /// The station that the body is for; not in control frames.
     pub fn destination(&self) -> Option<[u8; 6]> {
         let (to_ds, _) = self.addressed()?;
         self.address(if to_ds { 16 } else { 4 })

@@ -25,7 +25,7 @@ use weir_base::alert::AlertSeverity;
 /// evicted. Keys that end at once come by the time that they ended, then by key.
 ///
 /// The values of a row are those of the row that came, but for what is said of the whole time that
-/// the key fired. Those of an end are of the row with the peak: the first of the rows whose
+/// the key fired. The values of an end are of the row with the peak: the first of the rows whose
 /// compared value is the largest (the smallest, where it had to be below the threshold), or just
 /// the first where nothing is compared.
 ///
@@ -35,7 +35,7 @@ use weir_base::alert::AlertSeverity;
 /// [`AlertState::Open`]: weir_base::alert::AlertState::Open
 #[derive(Clone, PartialEq, Debug)]
 pub struct Alert {
-    /// What the rule is called: the output's name among those of several programs.
+    /// The name of the rule: the output's name among those of several programs.
     pub rule: String,
     /// How bad it is.
     pub severity: AlertSeverity,

@@ -41,7 +41,7 @@ pub fn continued(before: &Named, now: &Named) -> Vec<Option<Continued>> {
 /// The same within one program, by its own numbers.
 fn within(before: &Program, now: &Program) -> Vec<Option<Continued>> {
     let mut found: Vec<Option<Continued>> = vec![None; now.pipelines.len()];
-    // Those that stay what they are take what is theirs before others look for something alike.
+    // Stages that stay what they are take what is theirs before others look for something alike.
     for whole_only in [true, false] {
         for (p, pipeline) in now.pipelines.iter().enumerate() {
             if found[p].is_some() {

@@ -59,8 +59,8 @@ struct Keyed {
     fixed: bool,
 }
 
-/// The clusters of pipelines with these numbers, rising, and needs: by their first pipelines. Those
-/// in `fixed` are spread by a key already, and go on being spread by it.
+/// The clusters of pipelines with these numbers, rising, and needs: by their first pipelines.
+/// Pipelines in `fixed` are spread by a key already, and go on being spread by it.
 pub(crate) fn clusters(needs: &[(usize, Need)], fixed: &[(usize, FieldSet)]) -> Vec<Cluster> {
     let mut keyed: Vec<Keyed> = Vec::new();
     let (mut single, mut any) = (Vec::new(), Vec::new());

@@ -228,7 +228,7 @@ mod tests {
                     // It is put in order before the first such left row comes out.
                     assert!(join.right_until(r) <= join.left_until(l), "{interval:?}");
                 }
-                // Whoever comes in time is not late.
+                // A row that comes in time is not late.
                 assert!(l < reached || join.left_until(l) >= reached);
                 assert!(r < reached || join.right_until(r) >= reached);
                 assert!(join.right_until(r) <= join.right_held_until(r));

@@ -18,12 +18,12 @@ pub struct KeyField {
     /// The field.
     pub field: FieldId,
     /// How much of it counts; `None`: all of it.
-    pub network: Option<Network>,
+    pub network: Option<PrefixBits>,
 }
 
 /// How many leading bits of an address count, as `prefix` keeps them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Network {
+pub struct PrefixBits {
     /// Of an IPv4 address, at most 32.
     pub v4: u8,
     /// Of an IPv6 address, at most 128.
@@ -33,9 +33,9 @@ pub struct Network {
 /// A set of packet fields, and of networks.
 pub type FieldSet = BTreeSet<KeyField>;
 
-impl Network {
+impl PrefixBits {
     /// The whole address.
-    const WHOLE: Network = Network { v4: 32, v6: 128 };
+    const WHOLE: PrefixBits = PrefixBits { v4: 32, v6: 128 };
 
     /// The network that an address is in, as in [`crate::Value::Ip`].
     pub fn of(self, address: u128) -> u128 {
@@ -43,13 +43,13 @@ impl Network {
     }
 
     /// The bits that both keep.
-    fn meet(self, other: Network) -> Network {
-        Network { v4: self.v4.min(other.v4), v6: self.v6.min(other.v6) }
+    fn meet(self, other: PrefixBits) -> PrefixBits {
+        PrefixBits { v4: self.v4.min(other.v4), v6: self.v6.min(other.v6) }
     }
 
     /// The bits that one of them keeps.
-    fn join(self, other: Network) -> Network {
-        Network { v4: self.v4.max(other.v4), v6: self.v6.max(other.v6) }
+    fn join(self, other: PrefixBits) -> PrefixBits {
+        PrefixBits { v4: self.v4.max(other.v4), v6: self.v6.max(other.v6) }
     }
 }
 
@@ -61,17 +61,18 @@ impl From<FieldId> for KeyField {
 
 impl KeyField {
     /// The part that says so much of a field. `None` if that is nothing, or there is no such part.
-    pub(crate) fn with(field: FieldId, bits: Network) -> Option<KeyField> {
-        let fits = field.info().ty == FieldType::Ip && bits.join(Network::WHOLE) == Network::WHOLE;
+    pub(crate) fn with(field: FieldId, bits: PrefixBits) -> Option<KeyField> {
+        let fits =
+            field.info().ty == FieldType::Ip && bits.join(PrefixBits::WHOLE) == PrefixBits::WHOLE;
         match bits {
-            Network::WHOLE => Some(field.into()),
-            Network { v4: 0, v6: 0 } => None,
+            PrefixBits::WHOLE => Some(field.into()),
+            PrefixBits { v4: 0, v6: 0 } => None,
             network => fits.then_some(KeyField { field, network: Some(network) }),
         }
     }
 
-    fn bits(&self) -> Network {
-        self.network.unwrap_or(Network::WHOLE)
+    fn bits(&self) -> PrefixBits {
+        self.network.unwrap_or(PrefixBits::WHOLE)
     }
 
     /// The value of a part as an expression of the language says it.
@@ -79,7 +80,7 @@ impl KeyField {
         let field = Expr::field(self.field);
         match self.network {
             None => field,
-            Some(Network { v4, v6 }) => {
+            Some(PrefixBits { v4, v6 }) => {
                 let ty = field.ty.clone();
                 Expr { kind: ExprKind::Call(Func::Prefix { v4, v6 }, vec![field]), ty }
             }
@@ -92,8 +93,8 @@ impl fmt::Display for KeyField {
         let name = self.field.name();
         match self.network {
             None => write!(f, "{name}"),
-            Some(Network { v4, v6 }) if v4 == v6.min(32) => write!(f, "prefix({name}, {v6})"),
-            Some(Network { v4, v6 }) => write!(f, "prefix({name}, {v4}, {v6})"),
+            Some(PrefixBits { v4, v6 }) if v4 == v6.min(32) => write!(f, "prefix({name}, {v6})"),
+            Some(PrefixBits { v4, v6 }) => write!(f, "prefix({name}, {v4}, {v6})"),
         }
     }
 }
@@ -153,9 +154,9 @@ fn determined(key: &FieldSet) -> FieldSet {
 }
 
 /// So much of a field as these parts say.
-fn known(all: &FieldSet, field: FieldId) -> Network {
+fn known(all: &FieldSet, field: FieldId) -> PrefixBits {
     let parts = all.iter().filter(|part| part.field == field).map(KeyField::bits);
-    parts.fold(Network { v4: 0, v6: 0 }, Network::join)
+    parts.fold(PrefixBits { v4: 0, v6: 0 }, PrefixBits::join)
 }
 
 /// Whether packets with an equal `key` have equal values of all `parts`.
@@ -172,7 +173,7 @@ pub fn largest_common(keys: &[FieldSet]) -> FieldSet {
     let fields: BTreeSet<FieldId> = first.iter().map(|part| part.field).collect();
     let common = fields.into_iter().filter_map(|field| {
         let bits = |key| known(key, field);
-        KeyField::with(field, rest.iter().map(bits).fold(bits(first), Network::meet))
+        KeyField::with(field, rest.iter().map(bits).fold(bits(first), PrefixBits::meet))
     });
     minimal(common.collect())
 }
@@ -227,7 +228,7 @@ impl KeyColumns {
             ExprKind::Column(at) => self.0.get(*at).copied().flatten(),
             ExprKind::Call(Func::Prefix { v4, v6 }, of) => {
                 let of = self.field_of(of.first()?)?;
-                let kept = Network { v4: (*v4).min(32), v6: *v6 };
+                let kept = PrefixBits { v4: (*v4).min(32), v6: *v6 };
                 KeyField::with(of.field, of.bits().meet(kept))
             }
             _ => None,
@@ -324,7 +325,9 @@ mod tests {
 
     /// `prefix(field, v4, v6)`.
     fn network(field: &str, v4: u8, v6: u8) -> FieldSet {
-        KeyField::with(by_name(field).expect("a field"), Network { v4, v6 }).into_iter().collect()
+        KeyField::with(by_name(field).expect("a field"), PrefixBits { v4, v6 })
+            .into_iter()
+            .collect()
     }
 
     #[test]

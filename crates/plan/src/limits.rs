@@ -128,3 +128,15 @@ pub const OUTPUTS_MAX: usize = 256;
 
 /// Bytes of a physical plan as JSON, sets and tables with it.
 pub const PLAN_BYTES_MAX: usize = 32 << 20;
+
+/// Stages whose counts are remembered when programs change, those of programs that are gone, too;
+/// what goes through further ones is added up.
+pub const STAGES_REMEMBERED_MAX: usize = 4096;
+
+/// Packets that one ClientHello may take to complete, and Initial packets of one QUIC connection
+/// that a `hello` decrypts; with more, it is given up. 16 KiB of the smallest segments that every
+/// host must take (RFC 9293) are half as many.
+pub const HELLO_PACKETS_MAX: u32 = 64;
+
+/// Bytes of one text that a function makes; a longer one is absent, and counted as undefined.
+pub const TEXT_MAX: usize = 4096;

@@ -155,7 +155,7 @@ fn packets() -> Agg {
 fn union(members: &[&Summarize]) -> Summarize {
     let mut out = members[0].clone();
     out.fill = members.iter().find_map(|s| s.fill);
-    // Those that fill nothing in have to know what was.
+    // The windows that fill nothing in have to know what was.
     let packets = (members.iter().any(|s| s.fill != out.fill)).then(packets);
     for agg in members[1..].iter().flat_map(|s| &s.aggs).chain(&packets) {
         if out.aggs.iter().any(|known| same_agg(known, agg)) {

@@ -113,8 +113,8 @@ impl TimeZone {
         &self.0.changes
     }
 
-    /// Whether windows of this length begin elsewhere than in UTC. Those whose length is no part of
-    /// an hour, as 7 minutes, do not: no clock shows where they begin.
+    /// Whether windows of this length begin elsewhere than in UTC. Windows whose length is no part
+    /// of an hour, as 7 minutes, do not: no clock shows where they begin.
     pub fn moves(self, every: i64) -> bool {
         let is_shown = every > HOUR || every > 0 && HOUR % every == 0;
         is_shown && self.0.step % every != 0

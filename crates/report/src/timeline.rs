@@ -10,7 +10,7 @@ pub(crate) struct Traffic {
     pub(crate) bytes: u64,
 }
 
-/// Those of each kind, by its number.
+/// The counts of each kind, by its number.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Kinds([Traffic; KINDS_MAX]);
 

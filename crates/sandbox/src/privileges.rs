@@ -123,7 +123,7 @@ pub(super) fn keep(needed: CapabilitySet) -> Result<String, GiveUpError> {
     let have = own()?;
     let keep = have.permitted & needed;
     bound_none(have.effective)?;
-    // Those that could be inherited are gone with them, and so is the ambient set.
+    // Capabilities that could be inherited are gone with them, and so is the ambient set.
     let sets =
         CapabilitySets { effective: keep, permitted: keep, inheritable: CapabilitySet::empty() };
     if have == sets {

@@ -15,7 +15,7 @@ use weir_plan::Type;
 
 /// How cells and lines are told apart.
 pub trait Dialect {
-    /// What the format is called.
+    /// The name of the format.
     const TITLE: &'static str;
     /// Stands between two cells.
     const SEPARATOR: u8;

@@ -10,7 +10,7 @@ use weir_engine::rows::{Output, Sink};
 pub struct Format {
     /// Its name, as after `-o`.
     pub name: &'static str,
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub title: &'static str,
     /// What it is, in a line.
     pub about: &'static str,

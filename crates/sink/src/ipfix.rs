@@ -71,7 +71,7 @@ fn check_columns(outputs: &[Output], version: Version) -> Result<(), String> {
     outputs.iter().try_for_each(|output| elements::columns(&output.schema, version).map(drop))
 }
 
-/// What becomes of a message that can't be written.
+/// The fate of a message that can't be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Failure {
     /// The run fails.

@@ -12,15 +12,15 @@ use weir_engine::rows::{Output, Rows, Sink};
 use weir_packet::bits::Bits;
 use weir_plan::{Column, Schema, Type};
 
-/// Whose names columns have.
+/// The program whose names columns have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Names {
     /// Weir's own.
     #[default]
     Native,
-    /// Those of Zeek's logs.
+    /// The names of Zeek's logs.
     Zeek,
-    /// Those of Suricata's EVE records, nested ones with dots.
+    /// The names of Suricata's EVE records, nested ones with dots.
     Eve,
     /// The Elastic Common Schema.
     Ecs,

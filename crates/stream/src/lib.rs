@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use weir_stream::{Packets, Stream};
-//! # use weir_engine::conform::Frames;
+//! # use weir_model::Frames;
 //! # let mut source = Frames::sample();
 //!
 //! #[derive(Clone, Copy)]

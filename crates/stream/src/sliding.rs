@@ -172,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use weir_engine::clock::Clock;
-    use weir_engine::conform::Frames;
+    use weir_model::Frames;
     use weir_packet::source::LinkType;
 
     proptest! {

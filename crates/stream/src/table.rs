@@ -281,8 +281,8 @@ mod tests {
     use std::cell::Cell;
     use std::cmp::Ordering;
     use std::net::{IpAddr, Ipv6Addr};
-    use weir_engine::conform::HASH_KEYS;
     use weir_engine::limits::RUN_MAX;
+    use weir_model::HASH_SECRETS;
 
     const KEYS: usize = 2048;
 
@@ -294,6 +294,11 @@ mod tests {
                 None => *lookup.meet_elsewhere(map, || 0).expect("room") += 1,
             }
         }
+    }
+
+    fn hash_key(n: usize) -> HashKey {
+        let (a, b) = HASH_SECRETS[n];
+        HashKey::new(a, b)
     }
 
     thread_local! {
@@ -368,11 +373,11 @@ mod tests {
 
     fn withstands<K: Key + std::fmt::Debug>(key: impl Fn(u64) -> K) {
         let chosen: Vec<K> = (0..KEYS as u64).map(&key).collect();
-        let random = (0..KEYS as u64).map(|n| HASH_KEYS[2].hash([n]));
+        let random = (0..KEYS as u64).map(|n| hash_key(2).hash([n]));
         let random: Vec<K> = random.map(key).collect();
-        let usual = cost(&random, HASH_KEYS[3]);
+        let usual = cost(&random, hash_key(3));
         // Of no seed and a multiplier of one: the hash of small numbers has no high bits.
-        let known = cost(&chosen, HASH_KEYS[0]);
+        let known = cost(&chosen, hash_key(0));
         assert!(known > usual + RUN_MAX * RUN_MAX / 4, "no attack: {known} to {usual}");
         let bound = 2 * (RUN_MAX + BATCH) * (RUN_MAX + BATCH);
         assert!(known <= 3 * usual + bound, "{known} under a known key, else {usual}");
@@ -389,8 +394,8 @@ mod tests {
 
     #[test]
     fn windows_whose_tables_drew_other_keys_share_a_batch() {
-        let mut lookup = Lookup::new(HASH_KEYS[1]);
-        let mut maps = [1, 2, 3].map(|n| KeyMap::<u64, u32>::new(100, HASH_KEYS[n]));
+        let mut lookup = Lookup::new(hash_key(1));
+        let mut maps = [1, 2, 3].map(|n| KeyMap::<u64, u32>::new(100, hash_key(n)));
         for _ in 0..2 {
             (0..30).for_each(|key| lookup.push(&maps[0], key));
             maps.iter_mut().for_each(|map| map.reserve(&lookup));

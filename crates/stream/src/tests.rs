@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_engine::clock::Clock;
-use weir_engine::conform::Frames;
+use weir_model::Frames;
 use weir_packet::craft::Frame;
 use weir_packet::interface::Direction;
 use weir_packet::source::LinkType;

@@ -44,7 +44,7 @@ impl<'a> Time<'a> {
         match self.marks {
             Some(marks) => marks.last,
             None if self.mark == i64::MIN => i64::MIN,
-            // Who knows about the next item?
+            // The next item may be anything.
             None => i64::MAX,
         }
     }

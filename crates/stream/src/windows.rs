@@ -121,7 +121,7 @@ impl<K: Key, V> Windows<K, V> {
         true
     }
 
-    /// Whether as many windows as may be are open. Those that the watermark has passed are not,
+    /// Whether as many windows as may be are open. Sessions that the watermark has passed are not,
     /// even where their groups come out only after the batch.
     fn is_full(&self, watermark: i64) -> bool {
         let every = self.every_ns.unwrap_or(0);

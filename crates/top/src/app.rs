@@ -336,7 +336,7 @@ impl App {
         self.shown.rows.iter().find(|row| row.key == *key)
     }
 
-    /// What the chosen row is called, and the condition that its packets meet.
+    /// The name of the chosen row, and the condition that its packets meet.
     fn chosen_packets(&mut self, model: &Model) -> Option<(String, String)> {
         let row = self.chosen_row()?;
         let label = row.label.clone();

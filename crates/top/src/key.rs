@@ -107,7 +107,7 @@ fn protocol(part: &Part) -> String {
     })
 }
 
-/// What a row of such data is called.
+/// The name of a row of such data.
 pub(crate) fn label(data: Data, key: &RowKey) -> String {
     if is_not_ip(data, key) {
         return "not IP".to_owned();

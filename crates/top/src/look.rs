@@ -14,8 +14,8 @@ pub enum Glyphs {
 }
 
 impl Glyphs {
-    /// Those that fit the terminal and the character set: `term` is TERM, `locale` the first of
-    /// LC_ALL, LC_CTYPE and LANG that is not empty.
+    /// The glyphs that fit the terminal and the character set: `term` is TERM, `locale` the first
+    /// of LC_ALL, LC_CTYPE and LANG that is not empty.
     pub fn fitting(term: &str, locale: &str) -> Glyphs {
         let locale = locale.to_ascii_lowercase();
         let is_utf8 = locale.contains("utf-8") || locale.contains("utf8");

@@ -31,9 +31,9 @@ pub struct FoundPacket {
 /// The packets that somebody wants to see.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PacketsWanted {
-    /// Those that meet a condition.
+    /// Packets that meet a condition.
     Condition(String),
-    /// Those that a row of the query of the library is made of.
+    /// Packets that a row of the query of the library is made of.
     Row {
         /// The number of its output.
         output: usize,

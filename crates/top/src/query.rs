@@ -210,6 +210,7 @@ fn filtered(mut program: Program, condition: &str, rules: ReadingRules) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_packet::fields::{FlowKey, KeyPart};
 
     const QUERY: &str = "let a = packets | where udp | project ts, ip.src, len
 let b = packets | project ts, ip.src, len
@@ -232,6 +233,20 @@ a | union b | summarize n = count() by ip.src every 1s";
             changes: 12,
             ..Setup::first(pace, 1)
         }
+    }
+
+    #[test]
+    fn keys_are_those_of_the_run() {
+        let columns = |flow_key| {
+            let rules = ReadingRules { flow_key, ..ReadingRules::default() };
+            let data = vec![Data::Flows];
+            let setup = Setup { data, rules, ..Setup::first(Pace::Live, 1) };
+            let programs = setup.compile().expect("compiles");
+            let (_, program) = programs.last().expect("a program");
+            format!("{:?}", program.pipelines[0].schema)
+        };
+        assert!(columns(FlowKey::default().with(KeyPart::Vlan)).contains("vlan.inner"));
+        assert!(!columns(FlowKey::default()).contains("vlan"));
     }
 
     #[test]

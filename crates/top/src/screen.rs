@@ -43,7 +43,7 @@ pub trait ScreenRun {
     /// none.
     fn saved(&mut self) -> Option<Result<String, String>>;
 
-    /// What became of packets so far, if something new is known; it also asks for news.
+    /// The fate of packets so far, if something new is known; it also asks for news.
     fn state(&mut self) -> Option<RunState>;
 }
 

@@ -91,9 +91,10 @@ pub(crate) enum RowOrder {
     By(Column, bool),
     /// As they were; no others are shown.
     Kept(Vec<RowKey>),
-    /// Those of a query.
+    /// The rows of a query.
     OfQuery(QueryOrder),
-    /// Those of an output of a query that were shown, also where later ones have pushed them out.
+    /// The rows of an output of a query that were shown, also where later ones have pushed them
+    /// out.
     KeptOfQuery(usize, Vec<Arc<QueryRow>>),
 }
 

@@ -18,7 +18,7 @@ pub enum Phase {
     },
 }
 
-/// What became of packets so far.
+/// The fate of packets so far.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunState {
     /// How far the run is.

@@ -120,7 +120,7 @@ impl TerminalFiles {
         if !self.is_taken.swap(false, Ordering::SeqCst) {
             return;
         }
-        // Nobody is left who could be told that this fails: the terminal has gone.
+        // There is no one left who could be told that this fails: the terminal has gone.
         let mut out = &self.out;
         let _ = queue!(out, ResetColor, DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = out.flush();

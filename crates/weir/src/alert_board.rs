@@ -70,7 +70,7 @@ impl KeptAlerts {
         }
     }
 
-    /// Those that are asked for: first those that go on, of these the latest first.
+    /// The alerts that are asked for: first those that go on, of these the latest first.
     fn list(&self, asked: &AlertsQuestion) -> Vec<Json> {
         let is_asked = |id: &AlertId, alert: &KeptAlert| {
             let phase = match asked.phase {

@@ -110,7 +110,7 @@ fn captured(captures: LookbackCounts) -> Captured {
 pub(crate) struct Limits {
     /// Where passed packets go (-w).
     pub(crate) write: Option<String>,
-    /// Whose names columns have.
+    /// The program whose names columns have.
     pub(crate) names: Names,
     /// Whether the run keeps the last packets (--ring), and has a folder for files of them
     /// (--capture-dir).

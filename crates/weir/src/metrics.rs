@@ -154,7 +154,7 @@ fn programs(out: &mut Exposition, tallies: &Tallies) {
     out.counter("weir_program_rows_refused", about, all.iter().map(|(p, n)| of(p, n.refused)));
 }
 
-/// What becomes of alerts, by receiver.
+/// The fate of alerts, by receiver.
 fn deliveries(out: &mut Exposition, counts: &DeliveryCounts) {
     let of = |n: fn(&TargetCounts) -> u64| {
         counts.targets.iter().map(move |target| Sample::of("target", &target.name, n(target)))
@@ -361,7 +361,7 @@ fn around_rows(out: &mut Exposition, captures: &LookbackCounts) {
     );
 }
 
-/// The numbers of each name, in order. Those of one name are added up, and so are those of all
+/// The numbers of each name, in order. The counts of one name are added up, and so are those of all
 /// names beyond the first [`NAMES_MAX`].
 fn bounded<const N: usize>(
     all: impl Iterator<Item = (String, [u64; N])>,

@@ -3,27 +3,6 @@
 use std::io;
 use weir_engine::rows::{Output, Rows, Sink};
 
-/// A sink for rows that nobody reads.
-pub(crate) struct Unread;
-
-impl Sink for Unread {
-    fn open(&mut self, _: &[Output]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, _: usize, _: &Rows) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What sees the rows of a run before they go on to its sink.
 pub(crate) trait Observer {
     /// From now on rows are of these outputs.

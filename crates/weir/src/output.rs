@@ -161,7 +161,7 @@ impl Sink for Prompt<'_> {
 pub(crate) struct Fresh {
     file: File,
     unwritten: Unwritten,
-    /// What it is called, without its ending.
+    /// Its name, without its ending.
     name: String,
 }
 
@@ -369,7 +369,7 @@ pub(crate) fn print_values<const N: usize>(
 mod tests {
     use super::*;
 
-    /// Whose sink is slow to let go of its files does not take those of the next.
+    /// A program whose sink is slow to let go of its files does not take those of the next.
     #[test]
     fn what_was_removed_may_be_made_again_at_once() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -223,6 +223,21 @@ fn words() -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_packet::fields::{FlowKey, KeyPart};
+
+    fn check(text: &str, params: &[(String, String)]) -> Value {
+        super::check(text, params, ReadingRules::default())
+    }
+
+    #[test]
+    fn keys_are_those_of_the_run() {
+        let text = "packets | summarize n = count() by flow";
+        let flow_key = FlowKey::default().with(KeyPart::Vlan);
+        let value = super::check(text, &[], ReadingRules { flow_key, ..ReadingRules::default() });
+        let columns = |value: &Value| value["outputs"][0]["columns"].to_string();
+        assert!(columns(&value).contains("vlan.inner"), "{value}");
+        assert!(!columns(&check(text, &[])).contains("vlan"));
+    }
 
     #[test]
     fn mistakes_have_places_as_editors_count_them() {

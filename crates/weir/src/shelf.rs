@@ -117,7 +117,7 @@ impl Shelf {
         let process = self.lock().map(|process| Pid::from_child(&process.child));
         let Some(id) = process else { return Ok(()) };
         thread::Builder::new().name("captures".to_owned()).spawn(move || {
-            // Who asks it waits for it, too.
+            // The one that asks it waits for it, too.
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             let status = loop {
                 match waitid(WaitId::Pid(id), options) {

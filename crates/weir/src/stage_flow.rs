@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use weir_control::Answers;
-use weir_engine::flow::{FlowPlace, StageFlow, StageFlows, StageName, WAITING_MAX};
+use weir_engine::flow::{FlowPlace, StageFlow, StageFlows, StageName};
+use weir_engine::limits::ROW_BATCHES_AHEAD;
 use weir_http::{Exposition, Sample};
 
 /// How long a client waits for the run.
@@ -70,7 +71,7 @@ fn value(flows: &StageFlows, layout: &[(String, usize)]) -> Value {
         programs.push(json!({ "name": name, "stages": stages }));
         first += pipelines;
     }
-    let mut value = json!({ "programs": programs, "waiting_max": WAITING_MAX });
+    let mut value = json!({ "programs": programs, "waiting_max": ROW_BATCHES_AHEAD });
     if let Some(waiting) = flows.waiting {
         value["waiting"] = waiting.into();
     }

@@ -1,7 +1,6 @@
 //! What has happened so far: printed on standard error every few seconds and at SIGUSR1, and sent
 //! to clients of the control socket.
 
-use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::{delivery, ledger, records, wire};
 use parking_lot::Mutex;
@@ -16,6 +15,7 @@ use weir_capture::records::RecordReport;
 use weir_deliver::{Courier, DeliveryCounts};
 use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
+use weir_kernel::KernelTables;
 use weir_packet::source::Account;
 
 /// The line above a ledger that is printed while the run goes on.
@@ -210,7 +210,7 @@ impl Stats {
         let (inquiry, asked) = (Arc::downgrade(&self.inquiry), Arc::clone(&self.asked));
         thread::Builder::new().name("stats".to_owned()).spawn(move || {
             loop {
-                // Nobody wakes it before its time.
+                // No thread wakes it before its time.
                 thread::park_timeout(period);
                 let Some(inquiry) = inquiry.upgrade() else { return };
                 Stats { inquiry, asked: Arc::clone(&asked) }.print();

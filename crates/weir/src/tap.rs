@@ -8,7 +8,7 @@ use weir_engine::rows::{Output, Rows, Sink};
 use weir_http::{RowLog, ShownOutput};
 
 /// How many programs, interfaces, workers or outlets have counts of their own in the time of a run.
-/// Those of the others are added up under the name [`OTHERS`].
+/// The counts of the others are added up under the name [`OTHERS`].
 pub(crate) const NAMES_MAX: usize = 256;
 pub(crate) const OTHERS: &str = "_other";
 
@@ -41,7 +41,7 @@ impl Tallies {
     }
 }
 
-/// What becomes of clients at the end of the input.
+/// The fate of clients at the end of the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AtEnd {
     /// Their streams end.

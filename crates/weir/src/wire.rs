@@ -1,14 +1,11 @@
 //! Capture from interfaces for a run: its options, the messages while it runs, and its lines in the
 //! ledger.
 
-mod kernel;
 mod lost;
 
 pub(crate) use lost::losses;
 
 use crate::args::{Capture, LiveArgs, OffloadMode};
-use crate::offload::{self, KernelQuery};
-use kernel::{not_offloaded, offloaded};
 use lost::causes;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,6 +23,7 @@ use weir_capture::outlets::{Captured, CapturedBy};
 use weir_capture::tcx::open_tcx;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp_offloaded};
 use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
+use weir_kernel::{AtHook, KernelQuery, for_sockets, not_offloaded, offloaded};
 use weir_offload::Hook;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::source::{Account, LinkType, Source, SourceError};
@@ -103,6 +101,17 @@ pub(crate) struct Around<'a> {
     pub(crate) shows_screen: bool,
 }
 
+/// A hook of the interfaces that were asked for.
+fn at_hook(hook: Hook, args: &LiveArgs, quiet: bool) -> AtHook<'_> {
+    AtHook {
+        hook,
+        interfaces: &args.interface,
+        snaplen: args.snapshot_length,
+        required: args.offload_required(),
+        quiet,
+    }
+}
+
 /// Opens the interfaces that were asked for, by AF_XDP.
 fn open_by_xdp(
     args: &LiveArgs,
@@ -117,10 +126,10 @@ fn open_by_xdp(
     options.memory = args.buffer_size.unwrap_or(options.memory);
     options.busy_poll = args.busy_poll.then(BusyPoll::default);
     options.attach = args.xdp_mode.place();
-    let source =
-        offloaded(args, query, Hook::Xdp, around.quiet, &event_reporter(around), |offloaded| {
-            open_xdp_offloaded(&args.interface, &options, offloaded)
-        })?;
+    let at = at_hook(Hook::Xdp, args, around.quiet);
+    let source = offloaded(query, &at, &event_reporter(around), |offloaded| {
+        open_xdp_offloaded(&args.interface, &options, offloaded)
+    })?;
     if !around.quiet {
         // There is no way to report that this can't be written.
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
@@ -278,11 +287,11 @@ pub(crate) fn open(
         return open_by_dpdk(args, options, filter, stop, quiet);
     }
     if args.is_tcx() {
-        let source =
-            offloaded(args, how.query, Hook::Tcx, quiet, &event_reporter(around), |offloaded| {
-                let options = options(args, how, filter.clone(), stop, around);
-                open_tcx(&args.interface, options, offloaded)
-            })?;
+        let at = at_hook(Hook::Tcx, args, quiet);
+        let source = offloaded(how.query, &at, &event_reporter(around), |offloaded| {
+            let options = options(args, how, filter.clone(), stop, around);
+            open_tcx(&args.interface, options, offloaded)
+        })?;
         if !quiet {
             let names = args.interface.join(", ");
             let _ = writeln!(io::stderr(), "listening on {names}, at the traffic control hook");
@@ -354,7 +363,7 @@ fn options(
         stop: Some(Arc::clone(stop)),
         events: Some(event_reporter(around)),
         interfaces: around.names.clone(),
-        offload: offload::for_sockets(how.query, args.offload, around.quiet),
+        offload: args.offload_required().map(|req| for_sockets(how.query, req, around.quiet)),
         ..LiveOptions::default()
     };
     options.snaplen = args.snapshot_length.unwrap_or(options.snaplen);

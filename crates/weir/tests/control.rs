@@ -864,7 +864,7 @@ fn an_idle_client_kept_all_others_waiting() {
     for _ in 0..20 {
         assert_eq!(run.list().len(), 1);
     }
-    // Those that made room were told so, the others that their time is over.
+    // The clients that made room were told so, the others that their time is over.
     let (first, last) = (answer(&idle[0]), answer(&idle[999]));
     assert!(first.contains("busy: 64 others ask at the same time"), "{first}");
     let late = ["busy: ", "no whole question came within 5 s"];

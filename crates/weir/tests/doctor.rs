@@ -118,7 +118,7 @@ fn a_link_without_its_other_end_and_a_foreign_program_are_told() {
     assert!(told.contains("nosuch0: there is no such interface; there are lo, "), "{told}");
 }
 
-/// Who may not capture is told how he may.
+/// A user who may not capture is told how he may.
 #[test]
 fn a_user_without_permissions_is_told_which() {
     let test = "doctor::a_user_without_permissions_is_told_which";

@@ -58,7 +58,7 @@ fn asked(folder: &Path, capture: &str, fields: &str) -> Vec<String> {
 /// Every capture of the fixtures that can be read to its end.
 fn captures() -> Vec<String> {
     let mut all = common::files("fixtures", &[".pcap", ".pcapng", ".gz", ".zst"]);
-    // Those of detectors are of the same kinds.
+    // The captures of detectors are of the same kinds.
     all.retain(|path| path.parent() == Some(&root().join("fixtures")));
     let name = |p: &std::path::PathBuf| p.file_name().expect("a name").to_str().map(str::to_owned);
     all.iter().filter_map(name).collect()

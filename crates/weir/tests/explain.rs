@@ -332,3 +332,25 @@ fn words(json: &str) -> Vec<(usize, &str)> {
     }
     words
 }
+
+/// A network is a part of its address, and a column that holds either counts as what it holds.
+#[test]
+fn packets_are_spread_by_networks_and_by_what_columns_hold() {
+    for (query, by) in [
+        ("extend net = prefix(ip.src, 24) | scan n = 0 by net => n + 1", "prefix(ip.src, 24)"),
+        ("scan n = 0 by prefix(ip.src, 24, 48) => n + 1", "prefix(ip.src, 24, 48)"),
+        ("extend from = ip.src | scan n = 0 by from, dport => n + 1", "ip.src, dport"),
+        (
+            "scan n = 0 by flow => n + 1 | scan m = 0 by prefix(ip.dst, 16) => m + 1",
+            "prefix(ip.dst, 16)",
+        ),
+    ] {
+        let query = format!("packets | {query} | project n");
+        let plan = plan(&query);
+        assert_eq!(read(&json(&plan)).as_ref(), Ok(&plan));
+        let program = program(&query, &Functions::default());
+        let text = weir_plan::print::explain(&program, 4);
+        assert!(text.contains(&format!("largest common key: {by}\n")), "{query}: {text}");
+        assert!(text.contains("workers: 4"), "{query}: {text}");
+    }
+}

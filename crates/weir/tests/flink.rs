@@ -81,7 +81,7 @@ struct Jars {
 }
 
 impl Jars {
-    /// Those that all tests use; they are built once.
+    /// The jars that all tests use; they are built once.
     fn get(test: &str) -> Option<&'static Jars> {
         static JARS: OnceLock<Option<Jars>> = OnceLock::new();
         let jars = JARS.get_or_init(|| Jars::build(test)).as_ref();

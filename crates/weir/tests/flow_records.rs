@@ -13,9 +13,9 @@ use weir_capture::records::{RecordPackets, RecordReport};
 use weir_engine::counters::Ledger;
 use weir_engine::functions::Functions;
 use weir_engine::limits::JUMP_NS;
-use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{Options, run};
+use weir_model::TimeRules;
 
 const CAPTURE: &str = "fixtures/flows.pcap";
 
@@ -152,7 +152,7 @@ fn rows_are_those_of_the_naive_model() {
         );
         let program = common::program(&text, &functions);
         for lateness_ns in [0, 5_000_000_000, 60_000_000_000] {
-            let expected = naive::run(&program, &functions, &mut source(lateness_ns), &rules);
+            let expected = weir_model::run(&program, &functions, &mut source(lateness_ns), &rules);
             late += expected.ledger.late;
             // Without any lateness all records come after a window of a second.
             assert!(!expected.rows.is_empty() || lateness_ns == 0, "{text}");

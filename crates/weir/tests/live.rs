@@ -469,7 +469,7 @@ fn the_ledger_so_far_is_told() {
     run.interrupt();
 }
 
-/// Nobody reads the rows, and yet every packet is received; what is not written is counted.
+/// No program reads the rows, and yet every packet is received; what is not written is counted.
 /// What a run received and lost, as its ledger says.
 fn received_and_lost(said: &str) -> (u64, u64) {
     let of = |start: &str| {
@@ -537,7 +537,7 @@ fn packets_that_a_run_did_not_get_to_were_in_no_count() {
         let mut run = Run::start(&[&args[..], &waits, way].concat());
         let sender = Sender::new("v0");
         (0..20_000).for_each(|i| sender.send(&udp(i % 200)));
-        // Nobody reads its rows.
+        // No program reads its rows.
         run.signal("-INT");
         let status = run.child.wait().expect("ends");
         run.said.extend(run.errors.iter());

@@ -6,7 +6,11 @@ use common::root;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
-use weir_engine::conform::Frames;
+use weir_engine::functions::Functions;
+use weir_engine::limits::{JUMP_NS, LATENESS_NS};
+use weir_engine::rows::Collect;
+use weir_engine::run::{Options, run};
+use weir_model::{Frames, TimeRules};
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::{FrameBatch, LinkType, Source};
@@ -205,8 +209,16 @@ fn names_of_files_are_in_the_model_too() {
     for query in queries {
         let program = common::program(query, &Default::default());
         assert_eq!(program.captures().count(), 1);
-        let rows = weir_engine::conform::check(&program, &Default::default(), &Frames::sample());
-        assert!(query == queries[0] || !rows.is_empty(), "{query}");
+        let functions = Functions::default();
+        let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
+        let want = weir_model::run(&program, &functions, &mut Frames::sample(), &rules);
+        assert!(query == queries[0] || !want.rows.is_empty(), "{query}");
+        for workers in [1, 2, 4] {
+            let (mut sink, mut source) = (Collect::default(), Frames::sample().cut(&[3, 1, 64]));
+            let options = Options { workers, ..Options::default() };
+            run(&program, &functions, &mut source, &mut sink, &options, &mut |_| {});
+            assert_eq!(sink.rows, want.rows, "{query} with {workers} workers");
+        }
     }
 }
 

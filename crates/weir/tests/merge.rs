@@ -130,7 +130,7 @@ fn queries_of_the_library_give_the_rows_of_one_run() {
             continue;
         }
         let query = path.to_str().expect("a plain path");
-        // Those that its header names: what triggers it, what must not, vectors.
+        // The captures that its header names: what triggers it, what must not, vectors.
         let text = fs::read_to_string(&path).expect("a query");
         let header = text.lines().take_while(|line| line.starts_with('#'));
         let words = header.flat_map(str::split_whitespace);

@@ -167,7 +167,7 @@ fn clients_that_misbehave_keep_no_metrics_from_others() {
     for i in 0..1000 {
         let mut stream = TcpStream::connect(&run.address).expect("connects");
         if i % 2 == 0 {
-            // Those that had to make room may be gone.
+            // The clients that had to make room may be gone.
             let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: ");
         }
         idle.push(stream);

@@ -498,12 +498,12 @@ fn a_loopback_interface_counts_packets_once() {
     let run = Run::start(&["run", "-e", query, "-i", "lo", "-o", "csv", "--offload", "require"]);
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     for port in [9, 10, 9, 11] {
-        // Nobody listens there, which the socket may hear of.
+        // No program listens there, which the socket may hear of.
         let _ = socket.send_to(b"x", ("127.0.0.1", port));
     }
     let (rows, said) = run.interrupt();
     assert_eq!(rows.lines().count(), 3, "{rows}{said}");
-    // Those of UDP, and messages that nobody listens there.
+    // The errors of UDP, and messages that nobody listens there.
     let counts = Counts::of(&said);
     assert!(counts.account_for(counts.received as usize) && counts.up == 2, "{said}");
     assert!((4..=8).contains(&counts.received), "{said}");

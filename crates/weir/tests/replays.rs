@@ -112,7 +112,7 @@ fn sendable(capture: &Path, bytes_max: usize, left_out: &mut LeftOut) -> Vec<Vec
         return Vec::new();
     };
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
-    // Those before a fault of the file are as good as any.
+    // The packets before a fault of the file are as good as any.
     while source.fill(&mut batch).unwrap_or(false) {
         for i in 0..batch.len() {
             let frame = batch.frame(i);

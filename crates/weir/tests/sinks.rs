@@ -1,4 +1,4 @@
-//! What becomes of rows and packets where signals end a run, readers stand still or go away, and
+//! The fate of rows and packets where signals end a run, readers stand still or go away, and
 //! disks are full: each is written or counted, and what is written is whole.
 
 mod common;
@@ -135,7 +135,7 @@ fn a_hangup_ended_the_run_without_ledger_and_cut_the_file() {
     drop(wire);
 }
 
-/// Who starts a run by nohup(1) wants it to go on.
+/// A user who starts a run by nohup(1) wants it to go on.
 #[test]
 fn a_hangup_that_is_ignored_stays_so() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -25,6 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("offload", &["packet", "plan", "ebpf"]),
     ("lang", &["packet", "plan"]),
     ("engine", &["packet", "plan"]),
+    ("model", &["packet", "plan"]),
     ("stream", &["packet", "plan", "engine"]),
     ("sink", &["packet", "plan", "engine"]),
     ("sandbox", &[]),
@@ -35,6 +36,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("kafka", &["engine", "cluster"]),
     ("flink", &["plan", "engine", "cluster", "kafka", "sink"]),
     ("native", &["flink"]),
+    ("partitions", &["packet", "capture", "plan", "engine", "sink", "kafka"]),
+    ("kernel", &["packet", "ebpf", "capture", "plan", "offload", "engine"]),
+    ("search", &["packet", "capture", "plan", "lang", "engine", "sink", "control", "http"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     ("top", &["packet", "plan", "lang", "engine"]),
     ("dashboard", &[]),
@@ -63,6 +67,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "top",
             "report",
             "dashboard",
+            "partitions",
+            "kernel",
+            "search",
         ],
     ),
 ];
@@ -143,6 +150,45 @@ fn files_fit_in_the_head() {
             );
         }
     }
+}
+
+/// Words that a sentence does not begin with: its subject is to be named.
+const UNNAMED: &[&str] = &["Those", "Whose", "Who", "Whoever", "Nobody"];
+
+/// The text of a line that is a comment, and nothing else.
+fn comment(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("//")?;
+    Some(rest.trim_start_matches(['/', '!']).trim())
+}
+
+/// Whether a line of a comment ends a sentence, so that the next one begins another.
+fn ends_sentence(text: &str) -> bool {
+    text.is_empty() || text.ends_with(['.', ':', '!', '?'])
+}
+
+#[test]
+fn sentences_of_comments_name_their_subject() {
+    let mut unnamed = Vec::new();
+    for (file, source) in sources() {
+        let mut is_start = true;
+        for (n, line) in source.lines().enumerate() {
+            let Some(text) = comment(line) else {
+                is_start = true;
+                continue;
+            };
+            let later = text.match_indices(". ").map(|(at, _)| &text[at + 2..]);
+            let first = is_start.then_some(text);
+            let word = |sentence: &str| {
+                sentence.split([' ', ',', '.', ':', '\'']).next().map(str::to_owned)
+            };
+            let words = first.into_iter().chain(later).filter_map(word);
+            for word in words.filter(|word| UNNAMED.contains(&word.as_str())) {
+                unnamed.push(format!("{file}:{}: {word}", n + 1));
+            }
+            is_start = ends_sentence(text);
+        }
+    }
+    assert!(unnamed.is_empty(), "sentences that do not name their subject: {unnamed:#?}");
 }
 
 #[test]
@@ -228,7 +274,8 @@ fn plain(row: &str) -> String {
     out + rest
 }
 
-/// A promise without a test is not made; a test that was renamed or removed takes its promise along.
+/// A promise without a test is not made; a test that was renamed or removed takes its promise
+/// along.
 #[test]
 fn every_promise_names_a_test_that_exists() {
     let page = text("docs/trust.md");

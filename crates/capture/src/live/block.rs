@@ -119,7 +119,7 @@ pub(super) struct Rules {
     pub(super) all: bool,
 }
 
-/// What became of the frames of a block.
+/// The fate of the frames of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Walked {
     /// Refused by the filter.

@@ -154,7 +154,7 @@ struct Ending {
 /// How a device is driven.
 #[derive(Default)]
 pub struct Driving {
-    /// Whose clock says when a frame came.
+    /// The clock that says when a frame came.
     pub stamps: Stamps,
     /// Whether frames may have been lost before the driver was made, since devices were opened.
     pub began_before: bool,

@@ -66,7 +66,7 @@ pub enum PcapError {
     NoList(String),
     /// It knows no such device.
     NoDevice {
-        /// Those that it knows; none where it does not say.
+        /// The names that it knows; none where it does not say.
         known: Vec<String>,
     },
     /// The process may not capture; its words.

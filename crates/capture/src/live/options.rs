@@ -20,16 +20,16 @@ pub const ANY: &str = "any";
 /// The directions of the frames that are captured.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Directions {
-    /// Those that the machine receives.
+    /// Frames that the machine receives.
     In,
-    /// Those that it sends.
+    /// Frames that it sends.
     Out,
     /// Both.
     #[default]
     InOut,
 }
 
-/// Whose clock says when a frame came, by tcpdump's names (pcap-tstamp(7)).
+/// The clock that says when a frame came, by tcpdump's names (pcap-tstamp(7)).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Stamps {
     /// The kernel's, as it takes the frame.
@@ -104,7 +104,7 @@ pub struct LiveOptions {
     pub direction: Directions,
     /// Take frames that are meant for others too.
     pub promiscuous: bool,
-    /// Whose clock counts.
+    /// The clock that counts.
     pub stamps: Stamps,
     /// Rings of each interface; flows are spread over them.
     pub rings: usize,

@@ -15,9 +15,9 @@ use weir_packet::source::{Chunk, FrameBatch, LinkType};
 /// Which frames come by a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// Those of some flows.
+    /// Frames of some flows.
     Flows,
-    /// Those that found the ring of their flow full.
+    /// Frames that found the ring of their flow full.
     Overflow,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct Counts {
 pub(super) struct KernelCounts {
     /// Frames for the ring, with those that found no room.
     pub(super) passed: u64,
-    /// Those that found no room.
+    /// Frames that found no room.
     pub(super) dropped: u64,
 }
 

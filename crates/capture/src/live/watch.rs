@@ -1,4 +1,4 @@
-//! What becomes of interfaces while frames are captured from them.
+//! The fate of interfaces while frames are captured from them.
 //!
 //! The kernel says of each change when it happens (rtnetlink(7)), and keeps what it said until that
 //! is read: an interface that is down and up again between two looks is reported as down and up

@@ -1,10 +1,10 @@
-//! What became of what was asked for.
+//! The fate of what was asked for.
 
 use super::error::LookbackError;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What became of what was asked for.
+/// The fate of what was asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LookbackCounts {
     /// Files that were made.
@@ -40,7 +40,7 @@ impl LookbackCounts {
     }
 }
 
-/// What became of what was asked for so far, for any thread.
+/// The fate of what was asked for so far, for any thread.
 #[derive(Clone, Default)]
 pub struct Tally(Arc<Mutex<LookbackCounts>>);
 

@@ -15,7 +15,7 @@ pub struct LookbackOptions {
     pub files_max: u64,
     /// Bytes of frames that one file takes at most.
     pub file_bytes_max: u64,
-    /// What becomes of frames while more wait to be written than
+    /// The fate of frames while more wait to be written than
     /// [`LookbackOptions::queue_bytes_max`].
     pub when_full: WhenFull,
     /// Bytes that wait to be written at most; each open file has up to 64 KiB and a frame besides.

@@ -505,7 +505,7 @@ fn what_the_disk_refuses_is_told_with_the_name_of_the_file() {
     }
 }
 
-/// Nobody waits for ever for a wire's files.
+/// No run waits for ever for a wire's files.
 #[test]
 fn what_is_never_written_is_counted_in_the_end() {
     let (disk, frames) = (Disk::default(), long_frames());

@@ -177,8 +177,8 @@ impl Writer {
         self.files - self.shared.queue.lock().unmade
     }
 
-    /// Has a file made, unless there is no room for that. Who waits for room waits until it is
-    /// known, too, whether it could be made.
+    /// Has a file made, unless there is no room for that. A writer that waits for room waits until
+    /// it is known, too, whether it could be made.
     pub(super) fn make(&mut self, request: FileRequest) -> Option<Handle> {
         let handle = Handle { number: self.files, state: Arc::default() };
         self.put(Task::Make(handle.clone(), request)).ok()?;

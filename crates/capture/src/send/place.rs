@@ -14,8 +14,8 @@
 use std::fmt;
 use weir_packet::vxlan;
 
-/// Endings of names that mean files. Those of compressed files are among them so that the error
-/// speaks of compression.
+/// Endings of names that mean files. The endings of compressed files are among them so that the
+/// error speaks of compression.
 const ENDINGS: [&str; 5] = [".pcap", ".pcapng", ".cap", ".gz", ".zst"];
 
 /// Bytes of the name of a network interface, at most (`IFNAMSIZ` less its NUL).

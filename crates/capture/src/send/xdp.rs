@@ -210,7 +210,7 @@ impl OpenSocket {
         let error = self.socket.send_now().err();
         let dropped = error.as_ref().is_some_and(|e| e.raw_os_error() == Some(libc::EBUSY));
         let taken = self.tx.taken(dropped).min(self.descriptors.len() as u32);
-        // Those come back when the driver is done with them, the one thrown away among them.
+        // Buffers come back when the driver is done with them, the one thrown away among them.
         self.next = self.next.wrapping_add(taken);
         self.away += taken;
         (taken as usize - usize::from(dropped && taken > 0), error)

@@ -1,7 +1,7 @@
 //! bpf(2): maps, programs, links. What is made goes when its file descriptor does, with the
 //! process that held it at the latest.
 //!
-//! What makes it sound: every command gets the leading part of `union bpf_attr` that it reads, as
+//! It is sound: every command gets the leading part of `union bpf_attr` that it reads, as
 //! a `#[repr(C)]` struct of integers without padding, and its size; pointers in it are to slices
 //! that live through the call and are as long as the kernel was told, by the sizes of the map or
 //! by a length beside the pointer. The kernel checks programs itself.

@@ -15,7 +15,7 @@ pub enum KernelError {
     MapLengths {
         /// Bytes of the key, and of the value.
         given: [usize; 2],
-        /// Those of the map.
+        /// The words of the map.
         map: [usize; 2],
     },
     /// A list of processors can't be read.

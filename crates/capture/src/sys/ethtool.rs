@@ -1,7 +1,7 @@
 //! What the ethtool ioctl tells of an interface (`linux/ethtool.h`): its driver, queues, rings,
 //! offloads, and how it spreads packets over queues.
 //!
-//! What makes it sound: every struct is laid out as that header says, lives through the call, and
+//! It is sound: every struct is laid out as that header says, lives through the call, and
 //! has room for as much as it says that it has; the kernel writes no more. All are plain numbers.
 
 use super::link;

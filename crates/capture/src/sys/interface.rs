@@ -1,7 +1,7 @@
 //! What interfaces there are, of the network namespace of the calling thread: getifaddrs(3) and
 //! netdevice(7).
 //!
-//! What makes it sound: the list of getifaddrs is walked from its head by its own links, each of
+//! It is sound: the list of getifaddrs is walked from its head by its own links, each of
 //! its pointers is looked at only where it is not null and as the type that its address family
 //! says, everything is copied, and the list is freed once. Requests are those of [`link`], with
 //! data of the types that they take.

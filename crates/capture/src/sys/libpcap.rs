@@ -2,7 +2,7 @@
 //! given and no device is captured from that only it knows. Here is its filter compiler; for
 //! captures see [`device`].
 //!
-//! What makes it sound: the four types below are laid out as `pcap/bpf.h` says and have been since
+//! It is sound: the four types below are laid out as `pcap/bpf.h` says and have been since
 //! libpcap 1.0; every symbol is given the prototype of its manual page; the library stays loaded
 //! as long as its functions can be called; what it allocates is copied and freed before the lock
 //! is let go. The compiler kept global state before libpcap 1.8, so one thread at a time is in

@@ -1,6 +1,6 @@
 //! Requests about a network interface: its number, whether it is up, what it carries.
 //!
-//! What makes it sound: every request of `ioctl` here takes a `struct ifreq` (netdevice(7)), which
+//! It is sound: every request of `ioctl` here takes a `struct ifreq` (netdevice(7)), which
 //! lives on the stack for the length of the call, as does what it points to; of its union that part
 //! is read which the request wrote, and all of it was zero before.
 

@@ -1,6 +1,6 @@
 //! A file mapped into memory, read-only.
 //!
-//! What makes it sound: the mapping is private and read-only, its pages stay mapped as long as the
+//! It is sound: the mapping is private and read-only, its pages stay mapped as long as the
 //! [`Mapping`] lives, and batches hold the [`Mapping`] by `Arc`. One thing remains that neither
 //! this process nor the type system can forbid: that somebody changes the file meanwhile.
 //!
@@ -11,7 +11,7 @@
 //!   loaded, against the length of the mapping, and all access is by checked slices. The answers
 //!   may be wrong, memory stays safe.
 //! - *Truncated*: reading beyond the new end raises SIGBUS, which ends the process; no rows are
-//!   made up. Who reads a file that may be truncated pipes it in: `cat FILE | weir … -r -`.
+//!   made up. A user who reads a file that may be truncated pipes it in: `cat FILE | weir … -r -`.
 //!
 //! Capture tools write and rotate files without doing the last two.
 

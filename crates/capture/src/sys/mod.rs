@@ -32,6 +32,7 @@ pub(crate) mod ring;
 pub(crate) mod send;
 #[cfg(all(test, target_os = "linux"))]
 #[expect(unsafe_code, reason = "namespaces and sockets of tests")]
+#[path = "tests/testbed.rs"]
 pub(crate) mod testbed;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "makes TUN and TAP devices")]

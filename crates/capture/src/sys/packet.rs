@@ -1,6 +1,6 @@
 //! Sockets that see the frames of an interface: AF_PACKET, packet(7).
 //!
-//! What makes it sound: every call into the kernel is given pointers to values that live on the
+//! It is sound: every call into the kernel is given pointers to values that live on the
 //! stack for the length of the call, with their true sizes, and of the types that the kernel's
 //! headers give to the option; what the kernel writes are plain numbers, for which any bytes will
 //! do. Descriptors are owned by [`OwnedFd`] and closed once.

@@ -5,7 +5,7 @@
 //! The memory of a socket's ring is divided into blocks. The kernel fills one after the other and
 //! hands each over by a bit of its status word; we hand it back by clearing the word.
 //!
-//! What makes it sound: a [`Block`] shows its bytes only between being taken from the kernel and
+//! It is sound: a [`Block`] shows its bytes only between being taken from the kernel and
 //! being given back. It is taken (the status read with acquire, so that what the kernel wrote
 //! before is seen) and given back (with release) through `&mut Block`, which there is only while
 //! no one else refers to it, by [`Arc::get_mut`]; so no slice of it outlives its time. The kernel

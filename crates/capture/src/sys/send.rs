@@ -1,6 +1,6 @@
 //! Sockets that frames leave by, and `sendmmsg` (packet(7), raw(7), sendmmsg(2)).
 //!
-//! What makes it sound: message headers point into arrays on the stack and into slices that are
+//! It is sound: message headers point into arrays on the stack and into slices that are
 //! borrowed for the length of the call, and the kernel only reads what they point to; addresses
 //! are given with the length of the type that they are of.
 

@@ -1,6 +1,6 @@
 //! TUN and TAP devices (Linux: Documentation/networking/tuntap.rst).
 //!
-//! What makes it sound: TUNSETIFF takes a `struct ifreq`, which lives on the stack for the length
+//! It is sound: TUNSETIFF takes a `struct ifreq`, which lives on the stack for the length
 //! of the call. Reading and writing go through [`File`].
 
 use super::checked;

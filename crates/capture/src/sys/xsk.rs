@@ -1,7 +1,7 @@
 //! AF_XDP sockets: the memory frames are received into, and the rings about it.
 //!
-//! What makes it sound. System calls and mappings are those of rustix and memmap2, which check
-//! theirs; what is left is to read memory that the kernel writes:
+//! It is sound for these reasons. System calls and mappings are those of rustix and memmap2, which
+//! check theirs; what is left is to read memory that the kernel writes:
 //!
 //! - *Rings.* Counters and entries are read and written as atomics, at offsets that the kernel
 //!   gave and that are checked against the length of the mapping. No plain reference to them

@@ -55,7 +55,7 @@ pub(super) struct TcxHooks {
     ports: Vec<HookedPort>,
     /// By the numbers of records.
     points: Vec<CapturePoint>,
-    /// Those of the batch that is being filled.
+    /// The points of the batch that is being filled.
     of_batch: Vec<CapturePoint>,
     /// What found no room, by interface.
     lost: SharedMemory,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Default, Debug)]
 pub struct Made {
     files: Vec<(PathBuf, FileId)>,
-    /// Those within others first.
+    /// Folders within others first.
     folders: Vec<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ impl Made {
         self.folders.clear();
     }
 
-    /// Those of another, too.
+    /// The files of another, too.
     pub(super) fn and(&mut self, mut other: Made) {
         self.files.append(&mut other.files);
         self.folders.append(&mut other.folders);

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 
-    /// Those who have the same pipe go on waiting in their calls.
+    /// The threads that have the same pipe go on waiting in their calls.
     #[test]
     fn a_pipe_takes_what_it_has_room_for() {
         let (mut reader, mut writer, _stop) = pipe();

@@ -40,7 +40,7 @@ pub enum XdpError {
     Twice,
     /// There is no interface of this name.
     NoInterface {
-        /// Those that there are.
+        /// The names that there are.
         known: Vec<String>,
     },
     /// Its frames have no Ethernet headers; its hardware type.

@@ -150,7 +150,7 @@ impl Interfaces {
     }
 }
 
-/// What became of an interface.
+/// The fate of an interface.
 pub(crate) enum LinkChange {
     /// It is so now; nothing of it may be new.
     Is(LinkInfo),

@@ -85,7 +85,8 @@ impl Redirect {
                 None => Program::load(ProgramKind::Xdp, "weir-redirect", &code),
             }
         };
-        // Nobody else knows it, so that what lies before a frame by chance is not taken for it.
+        // No other program knows it, so that what lies before a frame by chance is not taken for
+        // it.
         let random = RandomState::new().hash_one(interface) as u32;
         let mut mark = offloaded.is_some_and(|offloaded| offloaded.trims).then_some(random);
         let mut program = load(mark);

@@ -167,7 +167,7 @@ pub(crate) mod tests {
     }
 
     impl Memory {
-        /// Whose counters start at `start`, so that they may wrap.
+        /// A memory whose counters start at `start`, so that they may wrap.
         pub(crate) fn new(words: usize, start: u32) -> Arc<Memory> {
             Arc::new(Memory {
                 producer: AtomicU32::new(start),

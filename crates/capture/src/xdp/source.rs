@@ -187,7 +187,7 @@ impl XdpSource {
         &self.0.device().modes
     }
 
-    /// What became of the frames of each queue.
+    /// The fate of the frames of each queue.
     ///
     /// # Errors
     /// When the kernel does not say.

@@ -175,7 +175,7 @@ fn a_reader_that_stalls_loses_frames_and_counts_them() {
         frames[100..150].iter().for_each(|frame| sender.send(frame));
         assert_eq!(bytes(&receive(&mut source, 50)), frames[100..150]);
 
-        // Nobody reads: the oldest stay.
+        // No one reads: the oldest stay.
         settle(&mut source);
         frames.iter().for_each(|frame| sender.send(frame));
         assert_eq!(bytes(&receive(&mut source, 64)), frames[..64]);

@@ -143,7 +143,7 @@ impl Port {
             };
             let came_now = &self.taken[n..n + usize::from(came)];
             n += came_now.len();
-            // Those in pieces take many buffers, which copying gives back.
+            // Frames in pieces take many buffers, which copying gives back.
             if came_now.iter().any(|frame| frame.bytes == APART) {
                 break;
             }

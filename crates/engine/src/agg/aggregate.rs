@@ -16,10 +16,44 @@ pub(crate) struct Finish<'a> {
     pub arena: &'a mut Arena,
     /// Counts results outside their type.
     pub undefined: &'a mut u64,
+    /// The number of the result, where [several](super::sharing) are read from one state.
+    pub result: usize,
+}
+
+/// How an aggregate can be worked with faster.
+#[derive(Clone, Copy)]
+pub(crate) struct Hints {
+    /// What it does with a row, if that is so simple that it can be done together with others.
+    pub step: Option<CellStep>,
+    /// Whether `merge` needs all groups of the other table at once. The others are merged a batch
+    /// of groups at a time.
+    pub merges_whole: bool,
+    /// Whether there is more to a group than its cells, which then do not stand for it in another
+    /// table.
+    pub keeps_aside: bool,
+}
+
+impl Default for Hints {
+    fn default() -> Hints {
+        Hints { step: None, merges_whole: false, keeps_aside: true }
+    }
+}
+
+impl Hints {
+    /// The hints of an aggregate whose cells are all there is to a group.
+    pub(crate) const CELLS: Hints = Hints { step: None, merges_whole: false, keeps_aside: false };
+
+    /// The hints of one whose groups stand in one table of values.
+    pub(crate) const TABLE: Hints = Hints { step: None, merges_whole: true, keeps_aside: true };
 }
 
 /// One aggregate of one table. What does not fit in cells (sets, texts) it keeps itself.
 pub(crate) trait Aggregate: Send {
+    /// What others may spare themselves with it.
+    fn hints(&self) -> Hints {
+        Hints::default()
+    }
+
     /// Cells per group.
     fn cells(&self) -> usize;
 
@@ -30,7 +64,7 @@ pub(crate) trait Aggregate: Send {
     fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>);
 
     /// Takes the groups of another table in: `map[g]` is the group here of group `g` there. Where
-    /// it [merges whole](Aggregate::merges_whole), [`NO_ROW`](crate::table::NO_ROW) leaves one out.
+    /// it [merges whole](Hints::merges_whole), [`NO_ROW`](crate::table::NO_ROW) leaves one out.
     fn merge(
         &mut self,
         cells: &mut Cells<'_>,
@@ -42,19 +76,9 @@ pub(crate) trait Aggregate: Send {
     /// Makes ready for [`Aggregate::finish`]: all rows are in, and all other states merged.
     fn settle(&mut self, _: CellsRef<'_>) {}
 
-    /// Writes the results of `groups` to rows `0..`.
+    /// Writes the results of `groups` to rows `0..`: of those that are read from its state the one
+    /// that `out` names.
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
-
-    /// Writes another result than the first, where [several](super::sharing) are read from one
-    /// state.
-    fn finish_as(&self, _result: usize, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
-        self.finish(cells, groups, out);
-    }
-
-    /// What it does with a row, if that is so simple that it can be done together with others.
-    fn step(&self) -> Option<CellStep> {
-        None
-    }
 
     /// How its states are written.
     fn kind(&self) -> StateKind;
@@ -69,18 +93,6 @@ pub(crate) trait Aggregate: Send {
 
     /// Forgets what it keeps beside the cells.
     fn clear(&mut self) {}
-
-    /// Whether `merge` needs all groups of the other table at once. The others are merged a batch
-    /// of groups at a time.
-    fn merges_whole(&self) -> bool {
-        false
-    }
-
-    /// Whether there is more to a group than its cells, which then do not stand for it in another
-    /// table.
-    fn keeps_aside(&self) -> bool {
-        true
-    }
 
     /// Values that found no room.
     fn evicted(&self) -> u64 {

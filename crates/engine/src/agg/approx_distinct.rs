@@ -298,8 +298,8 @@ impl Aggregate for ApproxDistinct {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check, fuzz_decode, split};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

@@ -7,12 +7,12 @@ use super::{
     end_reason, entropy, first_last, frequent, mad, max_by, min_max, quantile, rate, sum, tally,
     user, variance,
 };
-use crate::functions::BuildContext;
 use crate::key::KeyPart;
+use crate::peers::BuildContext;
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
-/// Which aggregates of a plan share a state: lists of them, of which each has a state. Those that
-/// count the same values do.
+/// Which aggregates of a plan share a state: lists of them, of which each has a state. The ones
+/// that count the same values do.
 pub(crate) fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
     let counts = |agg: &Agg| match agg.func {
         AggFunc::Quantile(_) if !agg.arg.as_ref().is_some_and(quantile::is_exact) => {

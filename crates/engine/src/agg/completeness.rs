@@ -11,7 +11,7 @@
 //! | Merge | nothing to merge |
 //! | Exact? | at least so much was seen: a loss counts for every window that it may have touched |
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use std::any::Any;
 use weir_packet::bits::Bits;
 
@@ -29,8 +29,8 @@ impl Aggregate for Completeness {
 
     fn merge(&mut self, _: &mut Cells<'_>, _: &dyn Aggregate, _: CellsRef<'_>, _: &[u32]) {}
 
-    fn keeps_aside(&self) -> bool {
-        false
+    fn hints(&self) -> Hints {
+        Hints::CELLS
     }
 
     fn finish(&self, _: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {

@@ -22,7 +22,7 @@ use super::approx_distinct::item_of_key;
 use super::grouped::{Moving, ReadKeys, columns, counted_rows, group_place, parts_and_layouts};
 use super::states::Gathered;
 use super::tally::{CountedValues, ResultReader, Values};
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use crate::expr::Class;
 use crate::key::{Chosen, KeyPart, Layout, PACKED_WORDS_MAX, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
@@ -307,8 +307,8 @@ impl Aggregate for Distinct {
         }
     }
 
-    fn merges_whole(&self) -> bool {
-        true
+    fn hints(&self) -> Hints {
+        Hints::TABLE
     }
 
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
@@ -363,8 +363,8 @@ impl Aggregate for Distinct {
 mod tests {
     use crate::agg::laws::{Given, check};
     use crate::agg::sharing;
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

@@ -18,7 +18,7 @@
 use super::approx_distinct::{ApproxDistinct, estimate, read_sketch, sketch, union};
 use super::bytes::{read_bytes, write_bytes};
 use super::distinct::Distinct;
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use crate::key::KeyPart;
 use crate::limits::SKETCHES_MAX;
 use crate::table::{HashKey, NO_ROW};
@@ -132,8 +132,8 @@ impl Aggregate for DistinctUpTo {
         }
     }
 
-    fn merges_whole(&self) -> bool {
-        true
+    fn hints(&self) -> Hints {
+        Hints::TABLE
     }
 
     fn settle(&mut self, cells: CellsRef<'_>) {
@@ -209,8 +209,8 @@ impl Aggregate for DistinctUpTo {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check, fuzz_decode, split};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

@@ -9,7 +9,7 @@
 //!
 //! The numbers are those of `flowEndReason` of IPFIX (RFC 5102, section 5.11.3).
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use std::any::Any;
 use weir_packet::bits::Bits;
 use weir_plan::EndReason as Reason;
@@ -32,8 +32,8 @@ impl Aggregate for EndReason {
 
     fn merge(&mut self, _: &mut Cells<'_>, _: &dyn Aggregate, _: CellsRef<'_>, _: &[u32]) {}
 
-    fn keeps_aside(&self) -> bool {
-        false
+    fn hints(&self) -> Hints {
+        Hints::CELLS
     }
 
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {

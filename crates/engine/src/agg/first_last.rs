@@ -12,10 +12,10 @@
 //! | Exact? | exact |
 
 use super::bytes::{read_words, write_words};
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use crate::expr::Class;
-use crate::functions::Peers;
 use crate::key::{KeyPart, Pool};
+use crate::peers::Peers;
 use std::any::Any;
 use std::cmp::Ordering;
 use weir_packet::bits::Bits;
@@ -184,8 +184,8 @@ impl Aggregate for FirstLast {
         }
     }
 
-    fn keeps_aside(&self) -> bool {
-        self.text()
+    fn hints(&self) -> Hints {
+        Hints { keeps_aside: self.text(), ..Hints::CELLS }
     }
 
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {

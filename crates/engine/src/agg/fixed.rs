@@ -2,7 +2,7 @@
 //! goes in, how two states merge, and what comes out; the rest is the same for all and stands here.
 
 use super::bytes::{read_words, write_words};
-use super::{Aggregate, CellStep, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, CellStep, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use std::any::Any;
 
 /// A state of `N` cells.
@@ -54,10 +54,6 @@ impl<A: Fixed<N>, const N: usize> Aggregate for Of<A, N> {
         self.0.update(input, cells);
     }
 
-    fn step(&self) -> Option<CellStep> {
-        self.0.step()
-    }
-
     fn merge(
         &mut self,
         cells: &mut Cells<'_>,
@@ -70,8 +66,8 @@ impl<A: Fixed<N>, const N: usize> Aggregate for Of<A, N> {
         }
     }
 
-    fn keeps_aside(&self) -> bool {
-        false
+    fn hints(&self) -> Hints {
+        Hints { step: self.0.step(), ..Hints::CELLS }
     }
 
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {

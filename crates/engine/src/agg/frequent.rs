@@ -14,8 +14,8 @@
 use super::Finish;
 use super::tally::{CountedValues, ResultReader, Values};
 use crate::expr::Class;
-use crate::limits::TEXT_MAX;
 use std::fmt::Write;
+use weir_plan::limits::TEXT_MAX;
 use weir_plan::{Type, Value};
 
 pub(super) struct Frequent {
@@ -66,7 +66,7 @@ impl ResultReader for Frequent {
     fn read(&self, values: &Values<'_>, work: &mut CountedValues, i: usize, out: &mut Finish<'_>) {
         values.all(work);
         if let Some(most) = self.most.filter(|&most| most < work.len()) {
-            // Those as frequent as the last one that is shown stay, to be told apart by value.
+            // The values as frequent as the last one that is shown stay, to be told apart by value.
             let (.., last, _) = work.select_nth_unstable_by(most - 1, |a, b| b.1.cmp(&a.1));
             let least = last.1;
             work.retain(|(_, times)| *times >= least);
@@ -93,8 +93,8 @@ impl ResultReader for Frequent {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check, fuzz_decode, split};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

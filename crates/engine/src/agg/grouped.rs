@@ -128,7 +128,7 @@ impl<'a> Moving<'a> {
 
 /// Reads values of one group as keys, and sorts them by the layout that holds them.
 pub(super) struct ReadKeys<'a> {
-    /// Those of the values, without the group.
+    /// The parts of the values, without the group.
     parts: &'a [KeyPart],
     layouts: Vec<&'a Layout>,
     group: u32,
@@ -142,7 +142,7 @@ impl<'a> ReadKeys<'a> {
         ReadKeys { parts: &parts[..parts.len() - 1], layouts, group, keys: Default::default() }
     }
 
-    /// Reads all values; `None` if the bytes are none that are written so. Those that were read by
+    /// Reads all values; `None` if the bytes are none that are written so. Values that were read by
     /// then have left their texts in the pool, and nothing else.
     pub(super) fn read(&mut self, texts: &mut Pool, from: &mut &[u8], counted: bool) -> Option<()> {
         let ReadKeys { parts, layouts, group, keys } = self;

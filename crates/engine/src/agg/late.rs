@@ -15,9 +15,9 @@
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, summarize};
+    use crate::tests::{Frames, check, program};
     use weir_packet::source::LinkType;
     use weir_plan::{AggFunc, Stage, Window};
 

@@ -65,8 +65,8 @@ impl ResultReader for Mad {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check, fuzz_decode};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

@@ -11,7 +11,7 @@
 //! | Merge | the larger (smaller) `y`; of equal ones the smaller `x` |
 //! | Exact? | exact |
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use crate::expr::Class;
 use crate::key::{KeyPart, Pool};
 use std::any::Any;
@@ -193,8 +193,8 @@ impl Aggregate for MaxBy {
         }
     }
 
-    fn keeps_aside(&self) -> bool {
-        self.by.is_text() || self.value.is_text()
+    fn hints(&self) -> Hints {
+        Hints { keeps_aside: self.by.is_text() || self.value.is_text(), ..Hints::CELLS }
     }
 
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
@@ -256,8 +256,8 @@ impl Aggregate for MaxBy {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check, fuzz_decode};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Expr, ExprKind, Type, Value, Window};
 
     fn rows(rows: &[(&str, i64)]) -> Vec<Given> {

@@ -24,11 +24,14 @@ mod first_last;
 mod fixed;
 mod frequent;
 mod fused;
+#[cfg(any(test, fuzzing))]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 mod grouped;
 mod input;
 mod late;
 #[cfg(test)]
+#[path = "tests/laws.rs"]
 mod laws;
 mod mad;
 mod max_by;
@@ -41,11 +44,12 @@ mod tally;
 mod user;
 mod variance;
 
-pub(crate) use aggregate::{Aggregate, Finish};
+pub(crate) use aggregate::{Aggregate, Finish, Hints};
 pub(crate) use build::{build, sharing};
 pub(crate) use bytes::write_words;
 pub(crate) use cells::{Cells, CellsRef};
 pub(crate) use fused::{CellStep, FUSED_MAX, update as update_fused};
+#[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_partial;
 pub(crate) use input::Input;
 pub(crate) use states::{StateKind, States};

@@ -78,7 +78,8 @@ fn round_word(word: u64, largest: u64) -> u64 {
     (round_int(word as i64) as u64).min(largest)
 }
 
-/// Rounds integers. Those that a double holds are rounded as one, which has the same bits to drop.
+/// Rounds integers. The numbers that a double holds are rounded as one, which has the same bits to
+/// drop.
 fn round_ints(from: &[u64; BATCH], to: &mut [u64; BATCH], largest: u64) {
     let all = from.iter().fold(0, |all, word| all | word);
     if all <= EXACT_MAX {
@@ -172,9 +173,9 @@ impl ResultReader for Quantile {
 mod tests {
     use super::*;
     use crate::agg::laws::{Given, check, fuzz_decode, split};
-    use crate::conform::{Frames, check as check_program, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::{Frames, check as check_program, check_stages, program};
     use proptest::prelude::*;
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;

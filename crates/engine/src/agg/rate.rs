@@ -63,8 +63,8 @@ impl Fixed<2> for Rate {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]

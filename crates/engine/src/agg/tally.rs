@@ -16,7 +16,7 @@ use super::grouped::{
     Moving, ReadKeys, columns, counted_rows, gather, group_place, parts_and_layouts,
 };
 use super::states::Gathered;
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
 use crate::key::{Chosen, KeyPart, Layout, PACKED_WORDS_MAX, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
 use crate::table::{HashKey, Keys, NO_ROW, Table};
@@ -332,7 +332,7 @@ impl Set {
     }
 }
 
-/// How many all of some counts are. Those that were read from bytes may be too large to add up.
+/// How many all of some counts are. Counts that were read from bytes may be too large to add up.
 pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
@@ -395,8 +395,8 @@ impl Aggregate for Tally {
         }
     }
 
-    fn merges_whole(&self) -> bool {
-        true
+    fn hints(&self) -> Hints {
+        Hints::TABLE
     }
 
     fn settle(&mut self, _: CellsRef<'_>) {
@@ -404,16 +404,12 @@ impl Aggregate for Tally {
     }
 
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
-        self.finish_as(0, cells, groups, out);
-    }
-
-    fn finish_as(&self, result: usize, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
         let mut work = CountedValues::new();
         for (i, &group) in groups.iter().enumerate() {
             let extremes = self.rounding.map(|_| Extremes::of(cells, group));
             let (sets, pool) = (&*self.sets, &self.pool);
             let values = Values { group: group as usize, extremes, sets, pool };
-            let reading = &self.readings[result];
+            let reading = &self.readings[out.result];
             if !values.is_empty() {
                 reading.read(&values, &mut work, i, out);
             } else if let Some(raw) = reading.of_nothing() {

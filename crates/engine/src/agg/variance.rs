@@ -244,8 +244,8 @@ impl Fixed<3> for SpreadFloat {
 mod tests {
     use super::*;
     use crate::agg::laws::{Given, check};
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
+    use crate::tests::check_stages;
     use proptest::prelude::*;
     use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, UnaryOp, Value, Window};
 

@@ -13,7 +13,6 @@ use crate::ops::gather::Gather;
 use crate::ops::limit::Limit;
 use crate::ops::map::Map;
 use crate::ops::operator::{ActionsId, Operator};
-use crate::ops::partial::Partial;
 use crate::ops::scan::{Scan, State};
 use crate::ops::session::Sessions;
 use crate::ops::summarize::Summarize;
@@ -116,8 +115,8 @@ impl<'a> ChainBuilder<'a> {
             }
             Ending::Top(top) => boxed(chain, top, shares_numbers),
             Ending::Alerts(alerts) => boxed(chain, alerts, shares_numbers),
-            Ending::Windows(windows) => boxed(chain, Partial(windows), shares_numbers),
-            Ending::Sessions(sessions) => boxed(chain, Partial(sessions), shares_numbers),
+            Ending::Windows(windows) => boxed(chain, windows, shares_numbers),
+            Ending::Sessions(sessions) => boxed(chain, sessions, shares_numbers),
         }
     }
 

@@ -1,8 +1,8 @@
 //! A program whose stages have their places.
 
-use crate::functions::BuildContext;
 use crate::kernel::KernelFeed;
 use crate::options::Options;
+use crate::peers::BuildContext;
 use crate::room::fit;
 use std::borrow::Cow;
 use std::sync::Arc;

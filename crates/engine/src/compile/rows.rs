@@ -144,7 +144,7 @@ impl ChainBuilder<'_> {
 pub(crate) fn top_over_rows(
     stage: &weir_plan::Stage,
     schema: &Schema,
-    with: crate::functions::BuildContext<'_>,
+    with: crate::peers::BuildContext<'_>,
 ) -> crate::node::Chained<Top> {
     use super::chain::ChainInput;
     use super::placed::Placed;

@@ -9,13 +9,14 @@ use super::writer::{MessageWriter, ProducerId, Send};
 use crate::clock::Clock;
 use crate::counters::Ledger;
 use crate::feed::{Feed, Step, Times};
-use crate::functions::{Functions, Peers};
+use crate::functions::Functions;
 use crate::level::worker::WorkerLevel;
 use crate::level::{Channel, Closed};
 use crate::losses::LossNotes;
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
 use crate::panics::{Panicked, caught};
+use crate::peers::Peers;
 use crate::rows::Rows;
 use crate::step::direct::WholeBatch;
 use crate::step::{Settle, StepOutput, steps};
@@ -106,7 +107,7 @@ impl Producer {
     }
 
     /// The same over some of the packets, with the time of all.
-    pub(super) fn run_subset(
+    pub fn run_subset(
         mut self,
         source: &mut dyn Source,
         subset: &mut Subset<'_>,

@@ -11,7 +11,7 @@ use super::refused::Refused;
 use super::spread::SpreadPlan;
 use super::streams::{Consequence, Standing, Streams};
 use crate::counters::Ledger;
-use crate::functions::{Functions, Peers};
+use crate::functions::Functions;
 use crate::level::Closed;
 use crate::level::machine::egress::EgressWriter;
 use crate::level::machine::{MachineLevel, MachinePipes};
@@ -20,6 +20,7 @@ use crate::losses::{LossNews, LossRecord};
 use crate::ops::groups::{Groups, Spec};
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
+use crate::peers::Peers;
 use crate::rows::{Output, Sink};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub struct Receiver {
     rested: i64,
 }
 
-/// What became of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Receipt {
     /// It was taken in.
@@ -135,7 +136,7 @@ impl HeldNode {
         late
     }
 
-    /// Takes out the sessions that come out at a watermark, or all there are. Those that their
+    /// Takes out the sessions that come out at a watermark, or all there are. Sessions that their
     /// probe had open when it ended are idle, unless the input of all ends here.
     fn close_sessions(&mut self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
         let mut all: Option<Groups> = None;
@@ -362,7 +363,7 @@ impl Receiver {
         let mut ledger = self.counted;
         self.machine.count(&mut ledger);
         let finished = sink.finish().err().map(RunError::Sink);
-        ledger.settle_rows(sink);
+        ledger.settle_rows(sink.refused(), sink.unwritten());
         Outcome { ledger, error: error.or(finished) }
     }
 

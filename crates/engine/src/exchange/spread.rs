@@ -3,8 +3,9 @@
 use super::print::Targets;
 use super::refused::{Crossing, Refused, crossings};
 use crate::compile::{FittedProgram, Placed};
-use crate::functions::{BuildContext, Functions, Peers};
+use crate::functions::Functions;
 use crate::options::Options;
+use crate::peers::{BuildContext, Peers};
 use weir_plan::Program;
 use weir_plan::physical::Physical;
 use weir_plan::place::place;

@@ -60,7 +60,7 @@ struct UnseenSpan {
 struct LifeMessages {
     /// All messages with smaller numbers have come.
     next: u64,
-    /// Those that came before one with a smaller number.
+    /// Messages that came before one with a smaller number.
     ahead: BTreeMap<u64, Consequence>,
     closed: i64,
     ended: Option<EndOf>,
@@ -78,7 +78,7 @@ pub(super) enum Consequence {
     End(EndOf),
 }
 
-/// What becomes of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Standing {
     New,
@@ -141,7 +141,7 @@ impl Streams {
         found.machine - 1
     }
 
-    /// What becomes of a message.
+    /// The fate of a message.
     pub(super) fn standing(&self, id: MessageId) -> Standing {
         let MessageId { probe, epoch, number } = id;
         let Some(found) = self.probes.get(&probe) else {
@@ -324,12 +324,12 @@ impl Streams {
         self.applied
     }
 
-    /// Those that have not ended.
+    /// The probes that have not ended.
     pub(super) fn open(&self) -> impl Iterator<Item = u128> {
         self.probes.iter().filter(|(_, probe)| !probe.has_ended()).map(|(id, _)| *id)
     }
 
-    /// Nobody yet.
+    /// No probes yet.
     pub(super) fn new(lateness_ns: i64, jump_ns: i64) -> Streams {
         Streams { lateness_ns, jump_ns, applied: i64::MIN, ..Streams::default() }
     }
@@ -348,7 +348,7 @@ impl ProbeLives {
         self.lives.last_key_value().is_some_and(|(_, life)| life.ended.is_some())
     }
 
-    /// Nobody knows what it saw, from the last time on by which all had come up to this life.
+    /// It is not known what it saw, from the last time on by which all had come up to this life.
     fn begin_unseen(&mut self, epoch: u64) {
         let mut before = self.lives.range(..=epoch).rev().map(|(_, life)| life.closed);
         let since = before.find(|closed| *closed > i64::MIN).unwrap_or(i64::MIN);

@@ -8,11 +8,11 @@ use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 
 /// Which packets of a source a producer gets.
-pub(super) struct Subset<'a> {
+pub struct Subset<'a> {
     /// Its packets of a batch; `None`: all.
-    pub(super) choose: Option<&'a mut dyn FnMut(&FrameBatch) -> Bits>,
+    pub choose: Option<&'a mut dyn FnMut(&FrameBatch) -> Bits>,
     /// Whether it reports what the source reports of all packets: losses, and what was filtered.
-    pub(super) is_first: bool,
+    pub is_first: bool,
 }
 
 impl Subset<'_> {

@@ -3,11 +3,11 @@
 use super::{
     NotRestored, Producer, ProducerId, Receipt, Receiver, UnreadableMessage, UnreadableState,
 };
-use crate::conform::{Frames, program};
 use crate::functions::Functions;
 use crate::ops::testing::{agg, field, summarize};
 use crate::rows::{Collect, Sink};
 use crate::run::{Options, run};
+use crate::tests::{Frames, program};
 use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;

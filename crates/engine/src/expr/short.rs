@@ -70,8 +70,8 @@ fn pointed(digits: &str, point: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::naive::short as naive;
     use proptest::prelude::*;
+    use weir_model::short as model;
 
     #[test]
     fn floats_have_four_digits() {
@@ -141,10 +141,10 @@ mod tests {
         fn the_naive_model_writes_the_same(bits: u64, ns: i64, shift in 0u32..64) {
             let x = f64::from_bits(bits);
             for x in [x, ns as f64, (ns >> shift) as f64 / 2.0, (ns >> shift) as f64 / 1e9] {
-                prop_assert_eq!(float(x), naive::float(x));
+                prop_assert_eq!(float(x), model::float(x));
             }
             for ns in [ns, ns >> shift, i64::MIN >> shift, i64::MAX >> shift] {
-                prop_assert_eq!(duration(ns), naive::duration(ns));
+                prop_assert_eq!(duration(ns), model::duration(ns));
             }
         }
     }

@@ -5,11 +5,11 @@
 use super::domain::registered;
 use super::short;
 use super::{Ctx, Parse, Src, TextFn, Val};
-use crate::limits::TEXT_MAX;
 use crate::rows::{Arena, Memo, cell};
 use std::net::IpAddr;
 use std::ops::Range;
 use weir_packet::bits::Bits;
+use weir_plan::limits::TEXT_MAX;
 use weir_plan::{Type, Value};
 
 impl Ctx<'_> {

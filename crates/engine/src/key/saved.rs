@@ -25,8 +25,8 @@ impl Layout {
     }
 }
 
-/// Passes the keys of all rows of a table, in the order of the rows. Those that are restored have
-/// the cells of `fresh`.
+/// Passes the keys of all rows of a table, in the order of the rows. The keys that are restored
+/// have the cells of `fresh`.
 pub(crate) fn pass_keys(
     at: &mut Checkpoint<'_>,
     (table, fresh): (&mut Table, &[u64]),

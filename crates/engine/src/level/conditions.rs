@@ -20,7 +20,7 @@ struct Known {
     condition: Cond,
     /// The rows of this batch that were asked.
     asked: Bits,
-    /// Those of them for which it holds.
+    /// The rows for which it holds.
     holds: Bits,
 }
 
@@ -45,7 +45,7 @@ impl SharedConditions {
         self.all.iter_mut().for_each(|known| known.asked = Bits::NONE);
     }
 
-    /// Those of `rows` that meet the conditions of the pipeline at this position; `n`: how many
+    /// The rows of `rows` that meet the conditions of the pipeline at this position; `n`: how many
     /// rows the batch has.
     pub(super) fn rows(
         &mut self,
@@ -79,9 +79,9 @@ impl SharedConditions {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, binary, compare, field, int, project, summarize};
+    use crate::tests::{Frames, check};
     use weir_plan::{
         AggFunc, BinaryOp, Expr, ExprKind, Input, Pipeline, Program, Schema, Stage, Type, UnaryOp,
         Window,

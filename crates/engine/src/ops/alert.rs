@@ -20,6 +20,7 @@ use super::operator::Batch;
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
+use crate::hold::{Hold, known};
 use crate::node::{End, Next};
 use crate::rows::cell;
 use crate::suppress::{SuppressionList, Suppressor};
@@ -265,6 +266,26 @@ fn least(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
+impl Hold for Alerts {
+    /// Only from one whose rows look the same.
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Alerts>(old) else { return false };
+        if self.schema != old.schema {
+            return false;
+        }
+        swap(&mut self.firing, &mut old.firing);
+        swap(&mut self.report.tick, &mut old.report.tick);
+        swap(&mut self.report.order, &mut old.report.order);
+        swap(&mut self.suppressed, &mut old.suppressed);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_keys(at)
+    }
+}
+
 impl End for Alerts {
     const HOLDS_ROWS: bool = true;
     const PASSES_ROWS: bool = true;
@@ -291,23 +312,6 @@ impl End for Alerts {
 
     fn finish(&mut self, next: &mut Next<'_>) {
         self.put_out(AlertState::Open, |_, _| true, next);
-    }
-
-    /// Only from one whose rows look the same.
-    fn take_over(&mut self, old: &mut Alerts) -> bool {
-        if self.schema != old.schema {
-            return false;
-        }
-        swap(&mut self.firing, &mut old.firing);
-        swap(&mut self.report.tick, &mut old.report.tick);
-        swap(&mut self.report.order, &mut old.report.order);
-        swap(&mut self.suppressed, &mut old.suppressed);
-        swap(&mut self.evicted, &mut old.evicted);
-        true
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.pass_keys(at)
     }
 
     fn suppress(&mut self, list: &SuppressionList) {

@@ -28,9 +28,9 @@ pub(crate) use tracked::Tracked;
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::field;
+    use crate::tests::{Frames, check, program};
     use std::ops::Range;
     use weir_packet::craft::Frame;
     use weir_packet::fields::FlowKey;

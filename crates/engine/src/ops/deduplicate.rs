@@ -14,13 +14,14 @@
 //! Digests are keyed by a secret of the run: no sender can make two packets of one digest.
 //! Packets are spread by their addresses, which copies share by whatever interface, and with
 //! whatever tags, they came. They are not spread by ports, which `--fragments` gives to later
-//! fragments that come after their first only. Those without a time have one key, the absent one.
+//! fragments that come after their first only. Packets without a time have one key, the absent one.
 //!
 //! It is a [`scan`](super::scan) by digest of when a packet was kept, and a filter after it.
 
-use super::operator::{Batch, Operator, known};
+use super::operator::{Batch, Operator};
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
+use crate::hold::{Hold, known};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use weir_packet::bits::Bits;
 use weir_packet::copies::{Compared, compared};
@@ -122,6 +123,15 @@ fn digest(secret: &RandomState, packet: &Compared<'_>) -> u64 {
     hasher.finish()
 }
 
+impl Hold for Digest {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Digest>(old) else { return false };
+        // The digests that the scan holds were made with them.
+        std::mem::swap(&mut self.secrets, &mut old.secrets);
+        true
+    }
+}
+
 impl Operator for Digest {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         let of_view = batch.ctx.view.as_ref().map(|view| view.origin());
@@ -140,13 +150,6 @@ impl Operator for Digest {
         }
         rows
     }
-
-    fn resume(&mut self, old: &mut dyn Operator) -> bool {
-        let Some(old) = known::<Digest>(old) else { return false };
-        // The digests that the scan holds were made with them.
-        std::mem::swap(&mut self.secrets, &mut old.secrets);
-        true
-    }
 }
 
 /// Drops the copies, and counts them. A packet without a time stays, since it may be far from all
@@ -162,6 +165,15 @@ impl DropCopies {
     }
 }
 
+impl Hold for DropCopies {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        if let Some(old) = known::<DropCopies>(old) {
+            std::mem::swap(&mut self.copies, &mut old.copies);
+        }
+        false
+    }
+}
+
 impl Operator for DropCopies {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         let state = batch.ctx.value(&Val::Src(self.state), rows);
@@ -173,13 +185,6 @@ impl Operator for DropCopies {
         kept
     }
 
-    fn resume(&mut self, old: &mut dyn Operator) -> bool {
-        if let Some(old) = known::<DropCopies>(old) {
-            std::mem::swap(&mut self.copies, &mut old.copies);
-        }
-        false
-    }
-
     fn count(&self, ledger: &mut Ledger) {
         ledger.copies += self.copies;
     }
@@ -187,11 +192,11 @@ impl Operator for DropCopies {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::project;
     use crate::rows::Collect;
     use crate::run::{Options, run};
+    use crate::tests::{Frames, check, program};
     use weir_packet::craft::Frame;
     use weir_packet::ipv4;
     use weir_packet::source::LinkType;

@@ -44,11 +44,11 @@ pub(crate) fn scan(
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, project, summarize};
     use crate::rows::Collect;
     use crate::run::{Options, run};
+    use crate::tests::{Frames, check, check_stages, program};
     use weir_packet::source::LinkType;
     use weir_plan::limits::DISTINCT_KEYS_MAX;
     use weir_plan::{AggFunc, Distinct, Expr, Stage, Type, Window};

@@ -15,6 +15,7 @@ use super::operator::Batch;
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Regs, Src, Val};
+use crate::hold::Hold;
 use crate::node::{End, Next};
 use crate::rows::{Mover, Rows};
 use weir_packet::bits::Bits;
@@ -109,15 +110,17 @@ impl Each {
     }
 }
 
+impl Hold for Each {
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.left_out)
+    }
+}
+
 impl End for Each {
     const HOLDS_ROWS: bool = false;
 
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>) {
         self.take_apart(batch, rows, &mut |rows| next.rows(rows));
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        at.count(&mut self.left_out)
     }
 
     fn count(&self, ledger: &mut Ledger) {
@@ -221,9 +224,9 @@ impl Filling<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, project, summarize};
+    use crate::tests::{Frames, check, program};
     use weir_packet::craft::Frame;
     use weir_packet::craft::messages::dns_response;
     use weir_packet::limits::EACH_MAX;

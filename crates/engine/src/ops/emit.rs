@@ -234,13 +234,13 @@ impl Emitter {
                 let from = variant.cells(state);
                 match scratch {
                     None => {
-                        let mut out = Finish { column, arena, undefined };
-                        agg.finish_as(result, from, picked.ids(), &mut out);
+                        let mut out = Finish { column, arena, undefined, result };
+                        agg.finish(from, picked.ids(), &mut out);
                     }
                     Some(scratch) => {
                         scratch.present = Bits::NONE;
-                        let mut out = Finish { column: &mut *scratch, arena, undefined };
-                        agg.finish_as(result, from, picked.ids(), &mut out);
+                        let mut out = Finish { column: &mut *scratch, arena, undefined, result };
+                        agg.finish(from, picked.ids(), &mut out);
                         picked.scatter(scratch, column);
                     }
                 }
@@ -414,10 +414,10 @@ impl Packed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
     use crate::table::HashKey;
+    use crate::tests::{Frames, check, program};
     use std::net::{Ipv4Addr, Ipv6Addr};
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;

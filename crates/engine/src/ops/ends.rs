@@ -24,6 +24,7 @@ use super::operator::{Batch, Operator, Wanted};
 use crate::anonymize::Anonymizer;
 use crate::counters::{Ledger, Traffic};
 use crate::expr::{Cond, Ctx, Val};
+use crate::hold::Hold;
 use crate::rows::{Arena, Rows};
 use carried::FrameSlots;
 use out::{BatchFrames, EditedFrame};
@@ -64,7 +65,7 @@ pub(crate) struct BranchArm {
     when: Option<Cond>,
     acts: Range<usize>,
     next: bool,
-    /// Those of the batch.
+    /// The rows of the batch.
     rows: Bits,
 }
 
@@ -311,6 +312,8 @@ fn place<'a>(outgoing: &'a mut Vec<Rows>, used: &mut usize) -> &'a mut Rows {
     &mut outgoing[*used - 1]
 }
 
+impl Hold for PacketActions {}
+
 impl Operator for PacketActions {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         self.used = 0;
@@ -372,12 +375,12 @@ impl Operator for PacketActions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::{Frames, check, program};
-    use crate::egress::{Frame, by_outlet};
     use crate::functions::Functions;
     use crate::limits::{JUMP_NS, LATENESS_NS};
-    use crate::naive::{self, TimeRules};
     use crate::ops::testing::{agg, binary, compare, field, int, project, summarize};
+    use crate::tests::{Frames, check, program};
+    use weir_model::TimeRules;
+    use weir_model::egress::{Frame, by_outlet};
     use weir_packet::limits::CAPLEN_MAX;
     use weir_packet::source::LinkType;
     use weir_plan::ends::{Act, Arm, Ends, To};
@@ -408,7 +411,7 @@ mod tests {
         check(program, &Functions::default(), frames);
         let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
         let functions = Functions::default();
-        let answer = naive::run(program, &functions, &mut frames.clone(), &rules);
+        let answer = weir_model::run(program, &functions, &mut frames.clone(), &rules);
         by_outlet(answer.frames)
     }
 
@@ -608,7 +611,7 @@ mod tests {
 
     /// An egress one of whose outlets may be away, and refuses what comes all the same.
     struct Partly {
-        all: crate::egress::Collected,
+        all: weir_model::egress::Collected,
         away: Option<u32>,
         trimmed: u64,
         refused: weir_packet::egress::Refused,
@@ -727,7 +730,7 @@ mod tests {
         let program = ends(vec![Stage::Ends(Ends { arms })]);
         let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
         let functions = Functions::default();
-        let want = naive::run(&program, &functions, &mut Frames::sample(), &rules);
+        let want = weir_model::run(&program, &functions, &mut Frames::sample(), &rules);
         let outcome = run(
             &program,
             &functions,

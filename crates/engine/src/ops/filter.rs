@@ -13,6 +13,7 @@
 
 use super::operator::{Batch, Operator};
 use crate::expr::Cond;
+use crate::hold::Hold;
 use weir_packet::bits::Bits;
 
 /// Narrows the selection; touches no row.
@@ -27,6 +28,8 @@ impl Filter {
     }
 }
 
+impl Hold for Filter {}
+
 impl Operator for Filter {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         batch.ctx.condition(&self.condition, rows)
@@ -35,8 +38,8 @@ impl Operator for Filter {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{compare, field, int, project};
+    use crate::tests::check_stages;
     use weir_plan::{BinaryOp, Expr, ExprKind, Stage, Type, UnaryOp};
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::operator::Batch;
 use crate::expr::{Regs, Src, Val};
+use crate::hold::Hold;
 use crate::node::{End, Next};
 use crate::rows::{Mover, Rows};
 use weir_packet::bits::Bits;
@@ -46,6 +47,8 @@ impl Gather {
         out.time.gather(batch.ctx.column(time), &picked);
     }
 }
+
+impl Hold for Gather {}
 
 impl End for Gather {
     const HOLDS_ROWS: bool = false;

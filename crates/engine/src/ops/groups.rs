@@ -9,8 +9,8 @@ pub(crate) mod written;
 use super::order::Sorter;
 use super::session_words;
 use crate::agg::{self, Aggregate, Cells, CellsRef};
-use crate::functions::BuildContext;
 use crate::key::{Layout, PACKED_WORDS_MAX, Pool};
+use crate::peers::BuildContext;
 use crate::table::{Keys, NO_ROW, Table};
 pub(crate) use spec::Spec;
 use std::cmp::Ordering;
@@ -119,7 +119,7 @@ impl Groups {
     /// them out changes nothing.
     pub(super) fn are_cells(&self) -> bool {
         let mut aggs = self.variants.iter().flat_map(|v| &v.aggs);
-        !self.is_empty() && !aggs.any(|agg| agg.keeps_aside())
+        !self.is_empty() && !aggs.any(|agg| agg.hints().keeps_aside)
     }
 
     pub(super) fn evicted(&self) -> u64 {
@@ -205,7 +205,7 @@ impl Variant {
     ) {
         self.table.set_max(u64::MAX);
         let has_texts = layout.text_parts().next().is_some();
-        if self.table.len() == 0 && !has_texts && !self.aggs.iter().any(|a| a.keeps_aside()) {
+        if self.table.len() == 0 && !has_texts && !self.aggs.iter().any(|a| a.hints().keeps_aside) {
             // Nothing is to be merged with: their rows are all there is.
             return self.table.copy_from(&theirs.table);
         }
@@ -235,14 +235,16 @@ impl Variant {
             map.extend_from_slice(&out[..n]);
             // While the rows of the batch are in the cache.
             let stride = self.table.stride();
-            for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| !a.merges_whole()) {
+            for (a, agg) in
+                self.aggs.iter_mut().enumerate().filter(|(_, a)| !a.hints().merges_whole)
+            {
                 let mut cells = Cells { rows: self.table.rows_mut(), stride, at: self.at[a] };
                 let from = CellsRef { rows, stride: their_stride, at: theirs.at[a] };
                 agg.merge(&mut cells, &*theirs.aggs[a], from, &out[..n]);
             }
         }
         let stride = self.table.stride();
-        for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| a.merges_whole()) {
+        for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| a.hints().merges_whole) {
             let mut cells = Cells { rows: self.table.rows_mut(), stride, at: self.at[a] };
             agg.merge(&mut cells, &*theirs.aggs[a], theirs.cells(a), map);
         }
@@ -295,8 +297,9 @@ fn gallop(ids: &[u64], holds: impl Fn(u64) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::{Functions, Peers};
+    use crate::functions::Functions;
     use crate::ops::testing::{agg, summarize};
+    use crate::peers::Peers;
     use crate::table::HashKey;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -305,7 +308,7 @@ mod tests {
     fn spec() -> Arc<Spec> {
         let count = vec![agg(AggFunc::Count, None)];
         let stage = summarize(&["dport", "ip.src"], count, Window::All);
-        let schema = crate::conform::schema_after(std::slice::from_ref(&stage), &Schema::default());
+        let schema = crate::tests::schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
         let functions = &Functions::default();
         Spec::new(

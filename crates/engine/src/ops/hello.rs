@@ -21,9 +21,10 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use super::operator::{Batch, Operator, known};
+use super::operator::{Batch, Operator};
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
+use crate::hold::{Hold, known};
 use crate::key::{Chosen, KeyPart, Layout, Pool, choose, pack};
 use crate::limits::PARTS_MAX;
 use crate::table::{HashKey, Keys};
@@ -156,6 +157,14 @@ fn concerns(packet: Transport<'_>) -> bool {
     }
 }
 
+impl Hold for Hello {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Hello>(old) else { return false };
+        swap(&mut self.flows, &mut old.flows);
+        true
+    }
+}
+
 impl Operator for Hello {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         for &slot in &self.slots {
@@ -195,12 +204,6 @@ impl Operator for Hello {
 
     fn finish(&mut self) {
         self.flows.finish();
-    }
-
-    fn resume(&mut self, old: &mut dyn Operator) -> bool {
-        let Some(old) = known::<Hello>(old) else { return false };
-        swap(&mut self.flows, &mut old.flows);
-        true
     }
 
     fn count(&self, ledger: &mut Ledger) {

@@ -27,7 +27,8 @@ mod saved;
 
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
-use crate::node::{Next, Node, NodeInput, known_node};
+use crate::hold::{Hold, known};
+use crate::node::{Next, Node, NodeInput};
 use crate::rows::Rows;
 use crate::table::HashKey;
 use fill::Fill;
@@ -319,6 +320,25 @@ impl Join {
     }
 }
 
+impl Hold for Join {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Join>(old) else { return false };
+        swap(&mut self.keys, &mut old.keys);
+        swap(&mut self.left, &mut old.left);
+        swap(&mut self.right, &mut old.right);
+        swap(&mut self.fill, &mut old.fill);
+        swap(&mut self.lagging, &mut old.lagging);
+        swap(&mut self.reached, &mut old.reached);
+        swap(&mut self.late, &mut old.late);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_sides(at)
+    }
+}
+
 impl Node for Join {
     fn push(&mut self, input: NodeInput<'_>, _next: &mut Next<'_>) {
         let NodeInput::Rows { side, rows } = input else { unreachable!("a join takes rows") };
@@ -339,23 +359,6 @@ impl Node for Join {
         self.let_go(None, &mut |rows| next.rows(rows));
     }
 
-    fn take_over(&mut self, old: &mut dyn Node) -> bool {
-        let Some(old) = known_node::<Join>(old) else { return false };
-        swap(&mut self.keys, &mut old.keys);
-        swap(&mut self.left, &mut old.left);
-        swap(&mut self.right, &mut old.right);
-        swap(&mut self.fill, &mut old.fill);
-        swap(&mut self.lagging, &mut old.lagging);
-        swap(&mut self.reached, &mut old.reached);
-        swap(&mut self.late, &mut old.late);
-        swap(&mut self.evicted, &mut old.evicted);
-        true
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.pass_sides(at)
-    }
-
     fn holds_rows(&self) -> bool {
         true
     }
@@ -374,7 +377,7 @@ struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Those of these times. Earlier ones leave the chain.
+    /// The rows of these times. Earlier ones leave the chain.
     #[inline(always)]
     fn of(right: &'a SideRows, [head, _]: &mut [u64; 2], times: RangeInclusive<i64>) -> Chain<'a> {
         while *head != NONE && time_of(right, *head) < *times.start() {

@@ -11,8 +11,9 @@
 //! | Merge | runs after the rows of all workers are merged by packet number; a run that it may end early has one worker, so that the ledger is the same however many are asked for |
 //! | Exact? | exact |
 
-use super::operator::{Batch, Operator, known};
+use super::operator::{Batch, Operator};
 use crate::checkpoint::{Checkpoint, Passed};
+use crate::hold::{Hold, known};
 use weir_packet::bits::Bits;
 
 /// Lets the first rows of the whole input pass.
@@ -27,8 +28,8 @@ impl Limit {
     }
 }
 
-impl Operator for Limit {
-    fn resume(&mut self, old: &mut dyn Operator) -> bool {
+impl Hold for Limit {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
         let Some(old) = known::<Limit>(old) else { return false };
         self.left = old.left;
         true
@@ -37,7 +38,9 @@ impl Operator for Limit {
     fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
         at.pass(&mut self.left)
     }
+}
 
+impl Operator for Limit {
     fn push(&mut self, _: &mut Batch<'_>, rows: Bits) -> Bits {
         let n = rows.count() as u64;
         if n <= self.left {
@@ -56,8 +59,8 @@ impl Operator for Limit {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{field, project};
+    use crate::tests::check_stages;
     use weir_plan::Stage;
 
     #[test]

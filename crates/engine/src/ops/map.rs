@@ -13,6 +13,7 @@
 
 use super::operator::{Batch, Operator};
 use crate::expr::Val;
+use crate::hold::Hold;
 use weir_packet::bits::Bits;
 
 /// Computes columns for the selected rows. What needs no computing (a field, another column under
@@ -28,6 +29,8 @@ impl Map {
     }
 }
 
+impl Hold for Map {}
+
 impl Operator for Map {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         for value in &self.values {
@@ -39,8 +42,8 @@ impl Operator for Map {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{binary, field, int};
+    use crate::tests::check_stages;
     use weir_plan::{BinaryOp, Expr, Stage, Type};
 
     #[test]

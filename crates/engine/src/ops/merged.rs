@@ -4,8 +4,9 @@ use super::emit::Emitter;
 use super::groups::{Groups, Spec};
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
+use crate::hold::{Hold, known};
 use crate::losses::LossRecord;
-use crate::node::{Next, Node, NodeInput, known_node};
+use crate::node::{Next, Node, NodeInput};
 use std::sync::Arc;
 
 /// The final half of a `summarize`.
@@ -43,6 +44,26 @@ impl Final {
     }
 }
 
+impl Hold for Final {
+    /// What the stage holds is with the partial half: this one says of nothing that it was there.
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        if let Some(old) = known::<Final>(old) {
+            self.emitter.resume(&mut old.emitter);
+            old.moved = true;
+        }
+        false
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.count(&mut self.undefined)?;
+        self.emitter.pass_state(at)
+    }
+
+    fn reclaim(&mut self, out: &mut dyn FnMut(Groups)) {
+        self.spent.drain(..).for_each(out);
+    }
+}
+
 impl Node for Final {
     fn push(&mut self, input: NodeInput<'_>, _next: &mut Next<'_>) {
         let NodeInput::Groups { start, groups } = input else {
@@ -61,24 +82,6 @@ impl Node for Final {
             self.closed.extend(self.emitter.lone().map(|groups| (0, groups)));
         }
         self.emit(None, next);
-    }
-
-    /// What the stage holds is with the partial half: this one says of nothing that it was there.
-    fn take_over(&mut self, old: &mut dyn Node) -> bool {
-        if let Some(old) = known_node::<Final>(old) {
-            self.emitter.resume(&mut old.emitter);
-            old.moved = true;
-        }
-        false
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        at.count(&mut self.undefined)?;
-        self.emitter.pass_state(at)
-    }
-
-    fn reclaim(&mut self, out: &mut dyn FnMut(Groups)) {
-        self.spent.drain(..).for_each(out);
     }
 
     fn spec(&self) -> Option<&Arc<Spec>> {

@@ -1,8 +1,8 @@
 //! Operators: what a stage of a plan does to batches of rows.
 //!
 //! Operators that pass rows on within a batch implement [`operator::Operator`] and stand in a
-//! chain. Those that hold rows back ([`summarize`], [`session`], [`top`], [`alert`]), or make
-//! several of one ([`each`]), end a chain. What takes the rows of several pipelines ([`join`],
+//! chain. The operators that hold rows back ([`summarize`], [`session`], [`top`], [`alert`]), or
+//! make several of one ([`each`]), end a chain. What takes the rows of several pipelines ([`join`],
 //! [`union`]) is a node of its own.
 
 pub(crate) mod alert;
@@ -24,7 +24,6 @@ pub(crate) mod merged;
 pub(crate) mod operator;
 mod order;
 mod panes;
-pub(crate) mod partial;
 pub(crate) mod sample;
 pub(crate) mod scan;
 pub(crate) mod session;

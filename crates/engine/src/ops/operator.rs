@@ -1,11 +1,10 @@
 //! What row operators are: they pass the rows of a batch on, within that batch.
 
-use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Src};
+use crate::hold::Hold;
 use crate::rows::Rows;
 use crate::view::Origin;
-use std::any::Any;
 use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 
@@ -33,7 +32,7 @@ impl<'a> Batch<'a> {
 }
 
 /// An operator that passes rows on within the batch.
-pub(crate) trait Operator: Send + Any {
+pub(crate) trait Operator: Hold {
     /// Takes the rows of the selection; returns those that go on.
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits;
 
@@ -54,38 +53,16 @@ pub(crate) trait Operator: Send + Any {
     /// Sets which frames are wanted.
     fn want(&mut self, _wanted: Wanted) {}
 
-    /// Takes over what another operator holds, compiled of the same stage after the same ones in
-    /// another program, and what that counted; says whether such operators hold anything.
-    fn resume(&mut self, _old: &mut dyn Operator) -> bool {
-        false
-    }
-
-    /// Saves all that it holds, or restores it in one that was compiled of the same plan.
-    fn pass_state(&mut self, _at: &mut Checkpoint<'_>) -> Passed {
-        Ok(())
-    }
-
-    /// Keys that it holds.
-    fn held(&self) -> u64 {
-        0
-    }
-
     /// Adds what it counted to the ledger.
     fn count(&self, _ledger: &mut Ledger) {}
-}
-
-/// An operator as what it is, for [`Operator::resume`].
-pub(crate) fn known<T: Operator>(operator: &mut dyn Operator) -> Option<&mut T> {
-    let any: &mut dyn Any = operator;
-    any.downcast_mut()
 }
 
 /// Which frames are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Wanted {
-    /// Those for outputs that have a name.
+    /// Frames for outputs that have a name.
     pub named: bool,
-    /// Those that pass.
+    /// Frames that pass.
     pub passed: bool,
 }
 

@@ -59,7 +59,7 @@ impl Panes {
         if self.in_order { &mut self.front } else { &mut self.back }.push_back((start, groups));
     }
 
-    /// All panes together, of which there is one at least. Those that `is_over` says no later
+    /// All panes together, of which there is one at least. Panes that `is_over` says no later
     /// window holds are gone then.
     pub(super) fn take_window(
         &mut self,
@@ -69,7 +69,7 @@ impl Panes {
         if self.front.is_empty() {
             self.turn(spent);
         }
-        // Those as they came, and the first that took in the rest.
+        // The panes as they came, and the first that took in the rest.
         let mut parts = (self.front.len() - self.summed + 1).min(self.front.len());
         let first_is_over = self.front.front().is_some_and(|(start, _)| is_over(*start));
         let own = if first_is_over { self.front.pop_front() } else { None };

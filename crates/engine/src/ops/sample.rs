@@ -13,9 +13,10 @@
 //!
 //! Systematic count-based and hash-based selection, as RFC 5475 calls them.
 
-use super::operator::{Batch, Operator, known};
+use super::operator::{Batch, Operator};
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::expr::{Class, Ctx, Val};
+use crate::hold::{Hold, known};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -45,6 +46,25 @@ impl Sample {
     }
 }
 
+impl Hold for Sample {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let (Rule::Order(mine), Some(Sample { rule: Rule::Order(theirs), .. })) =
+            (&mut self.rule, known::<Sample>(old))
+        else {
+            return false;
+        };
+        *mine = *theirs;
+        true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        match &mut self.rule {
+            Rule::Order(seen) => at.count(seen),
+            Rule::Number(_) | Rule::Key(_) => Ok(()),
+        }
+    }
+}
+
 impl Operator for Sample {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         let Sample { share, rule } = self;
@@ -69,23 +89,6 @@ impl Operator for Sample {
                 let max = share.hash_max();
                 rows.and(Bits::from_fn(batch.ctx.n, |i| hashes[i] <= max))
             }
-        }
-    }
-
-    fn resume(&mut self, old: &mut dyn Operator) -> bool {
-        let (Rule::Order(mine), Some(Sample { rule: Rule::Order(theirs), .. })) =
-            (&mut self.rule, known::<Sample>(old))
-        else {
-            return false;
-        };
-        *mine = *theirs;
-        true
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        match &mut self.rule {
-            Rule::Order(seen) => at.count(seen),
-            Rule::Number(_) | Rule::Key(_) => Ok(()),
         }
     }
 }
@@ -120,8 +123,8 @@ fn mix(ctx: &Ctx<'_>, column: &Column, ty: &Type, rows: Bits, hashes: &mut [u64;
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, project, summarize};
+    use crate::tests::check_stages;
     use weir_plan::{AggFunc, Sample, SampleBy, Stage, Window};
 
     fn sample(take: u64, of: u64, by: SampleBy) -> Stage {

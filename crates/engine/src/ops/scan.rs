@@ -29,12 +29,13 @@ mod steps;
 mod store;
 mod tcp;
 
-use super::operator::{Batch, Operator, known};
+use super::operator::{Batch, Operator};
 use super::summarize::packet_field;
 use super::work::in_turn;
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
+use crate::hold::{Hold, known};
 use crate::kernel::KernelStates;
 use crate::key::{Direct, KeyPart, Layout, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
@@ -285,6 +286,34 @@ impl Scan {
     }
 }
 
+impl Hold for Scan {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Scan>(old) else { return false };
+        match (&mut self.mode, &mut old.mode) {
+            // Their states are numbered alike, or are in the stores.
+            (Mode::Steps(_), Mode::Steps(_)) => {}
+            (Mode::Connections(mine), Mode::Connections(theirs))
+                if mine.tracked() == theirs.tracked() => {}
+            (Mode::Rounds(mine), Mode::Rounds(theirs)) => swap(mine, theirs),
+            _ => return false,
+        }
+        swap(&mut self.stores, &mut old.stores);
+        swap(&mut self.key_texts, &mut old.key_texts);
+        swap(&mut self.oldest, &mut old.oldest);
+        swap(&mut self.evicted, &mut old.evicted);
+        swap(&mut self.batches, &mut old.batches);
+        true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_keys(at)
+    }
+
+    fn held(&self) -> u64 {
+        self.stores.iter().map(|store| store.held()).sum()
+    }
+}
+
 impl Operator for Scan {
     fn push(&mut self, batch: &mut Batch<'_>, all: Bits) -> Bits {
         if all.is_empty() {
@@ -321,32 +350,6 @@ impl Operator for Scan {
         }
     }
 
-    fn resume(&mut self, old: &mut dyn Operator) -> bool {
-        let Some(old) = known::<Scan>(old) else { return false };
-        match (&mut self.mode, &mut old.mode) {
-            // Their states are numbered alike, or are in the stores.
-            (Mode::Steps(_), Mode::Steps(_)) => {}
-            (Mode::Connections(mine), Mode::Connections(theirs))
-                if mine.tracked() == theirs.tracked() => {}
-            (Mode::Rounds(mine), Mode::Rounds(theirs)) => swap(mine, theirs),
-            _ => return false,
-        }
-        swap(&mut self.stores, &mut old.stores);
-        swap(&mut self.key_texts, &mut old.key_texts);
-        swap(&mut self.oldest, &mut old.oldest);
-        swap(&mut self.evicted, &mut old.evicted);
-        swap(&mut self.batches, &mut old.batches);
-        true
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.pass_keys(at)
-    }
-
-    fn held(&self) -> u64 {
-        self.stores.iter().map(|store| store.held()).sum()
-    }
-
     fn count(&self, ledger: &mut Ledger) {
         ledger.evicted += self.all_evicted();
     }
@@ -354,12 +357,12 @@ impl Operator for Scan {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{binary, compare, field, int, state};
     use crate::rows::Collect;
     use crate::run::{Options, run};
     use crate::table::HashKey;
+    use crate::tests::{Frames, check, check_stages, program};
     use std::net::{Ipv4Addr, Ipv6Addr};
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;

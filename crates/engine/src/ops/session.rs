@@ -24,20 +24,19 @@ mod wheel;
 
 use super::groups::{Groups, Spec};
 use super::operator::Batch;
-use super::partial::Grouping;
 use super::summarize::packet_field;
 use super::window_time::passed_rows;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
-use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Src, Val};
-use crate::functions::Peers;
+use crate::hold::Hold as _;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
-use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
+use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX};
+use crate::node::{End, Next};
+use crate::peers::Peers;
 use crate::table::NO_ROW;
 use open::{Came, Coming, Marked, OpenSessions, Role, Terms};
 use std::collections::BTreeSet;
-use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -83,9 +82,9 @@ pub(crate) struct Sessions {
 
 /// Which rows close a session.
 pub(crate) struct ClosingRows {
-    /// Those, if there are any.
+    /// The rows that close it, if there are any.
     pub(crate) until: Option<Cond>,
-    /// Those that join none that is closed.
+    /// The rows that join none that is closed.
     pub(crate) unless: Option<Cond>,
 }
 
@@ -344,7 +343,7 @@ impl Sessions {
 
     /// Hands out the sessions that have ended, by the ticks at which a run over the packets of all
     /// probes puts them out.
-    fn put_out_by_due(&mut self, out: &mut dyn FnMut(i64, Groups)) {
+    fn put_out_by_due(&mut self, next: &mut Next<'_>) {
         let ticks: BTreeSet<i64> = self.open.iter().flat_map(|open| &open.dues).copied().collect();
         for tick in ticks {
             let mut gone = self.spare();
@@ -355,24 +354,24 @@ impl Sessions {
                 gone.append(&self.groups, v, &self.rows);
             }
             self.evicted += gone.evicted();
-            out(tick, gone);
+            next.groups(tick, gone);
         }
     }
 
     /// Hands out the sessions that have ended.
-    fn put_out(&mut self, at: i64, out: &mut dyn FnMut(i64, Groups)) {
+    fn put_out(&mut self, at: i64, next: &mut Next<'_>) {
         if self.open.iter().all(|open| open.ended.is_empty()) {
             return;
         }
         match self.is_probe {
-            true => self.put_out_by_due(out),
+            true => self.put_out_by_due(next),
             false => {
                 let mut gone = self.spare();
                 for (v, open) in self.open.iter().enumerate() {
                     gone.append(&self.groups, v, &open.ended);
                 }
                 self.evicted += gone.evicted();
-                out(at, gone);
+                next.groups(at, gone);
             }
         }
         if self.in_rows {
@@ -402,17 +401,10 @@ impl Sessions {
     }
 }
 
-impl Grouping for Sessions {
-    fn held(&self) -> u64 {
-        self.groups.len() as u64
-    }
+impl End for Sessions {
+    const HOLDS_ROWS: bool = true;
 
-    fn expect_groups(&mut self, groups: usize) {
-        let groups = groups.min(self.max);
-        self.open.iter_mut().for_each(|open| open.expect(groups));
-    }
-
-    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, _next: &mut Next<'_>) {
         self.time = batch.ctx.value(&Val::Src(batch.time), rows);
         // What has no time is in no session.
         let rows = rows.and(batch.ctx.column(self.time).present);
@@ -442,20 +434,21 @@ impl Grouping for Sessions {
         self.take_columns(batch, rows, marked);
     }
 
-    fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(i64, Groups)) {
+    fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
         let tick = self.session.tick(watermark);
         if tick <= self.tick {
-            return;
+            return watermark;
         }
         self.tick = tick;
         self.note_due(tick);
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             open.expire(&mut variant.table, tick, &mut self.rows);
         }
-        self.put_out(tick, out);
+        self.put_out(tick, next);
+        watermark
     }
 
-    fn finish(&mut self, out: &mut dyn FnMut(i64, Groups)) {
+    fn finish(&mut self, next: &mut Next<'_>) {
         self.note_due(i64::MAX);
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             self.rows.clear();
@@ -464,28 +457,7 @@ impl Grouping for Sessions {
                 open.end(&mut variant.table, row, EndReason::Forced);
             }
         }
-        self.put_out(i64::MAX, out);
-    }
-
-    fn recycle(&mut self, mut groups: Groups) {
-        if self.spare.len() < SPARE_GROUPS {
-            groups.clear();
-            self.spare.push(groups);
-        }
-    }
-
-    fn take_over(&mut self, old: &mut Sessions) {
-        swap(&mut self.groups, &mut old.groups);
-        swap(&mut self.open, &mut old.open);
-        swap(&mut self.spare, &mut old.spare);
-        swap(&mut self.tick, &mut old.tick);
-        swap(&mut self.doomed, &mut old.doomed);
-        swap(&mut self.evicted, &mut old.evicted);
-        swap(&mut self.batches, &mut old.batches);
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.pass_sessions(at)
+        self.put_out(i64::MAX, next);
     }
 
     fn count(&self, ledger: &mut Ledger) {

@@ -16,14 +16,15 @@
 
 use super::groups::{Groups, Spec};
 use super::operator::Batch;
-use super::partial::Grouping;
 use super::window_time::{clock_times, late_rows, one_window, window_start};
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::checkpoint::{BadState, Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::Val;
+use crate::hold::{Hold, known};
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{SPARE_GROUPS, WINDOWS_MAX};
+use crate::node::{End, Next};
 use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
@@ -255,15 +256,15 @@ impl Summarize {
         update_all(variant, work, batch, rows);
     }
 
-    fn close(&mut self, n: usize, out: &mut dyn FnMut(i64, Groups)) {
+    fn close(&mut self, n: usize, next: &mut Next<'_>) {
         for (start, groups) in self.open.drain(..n) {
             self.evicted += groups.evicted();
-            out(start, groups);
+            next.groups(start, groups);
         }
     }
 }
 
-impl Grouping for Summarize {
+impl Hold for Summarize {
     fn held(&self) -> u64 {
         self.open.iter().map(|(_, groups)| groups.len() as u64).sum()
     }
@@ -272,7 +273,51 @@ impl Grouping for Summarize {
         self.expected = groups;
     }
 
-    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+    fn recycle(&mut self, mut groups: Groups) {
+        if self.spare.len() < SPARE_GROUPS {
+            groups.clear();
+            self.spare.push(groups);
+        }
+    }
+
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Summarize>(old) else { return false };
+        swap(&mut self.open, &mut old.open);
+        swap(&mut self.spare, &mut old.spare);
+        swap(&mut self.watermark, &mut old.watermark);
+        swap(&mut self.late, &mut old.late);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.pass(&mut self.watermark)?;
+        at.count(&mut self.late)?;
+        // What the open groups refused is counted with them, and not saved with them.
+        let refused = self.open.iter().map(|(_, groups)| groups.evicted()).sum::<u64>();
+        let mut evicted = self.evicted + refused;
+        at.count(&mut evicted)?;
+        if at.restores() {
+            self.evicted = evicted;
+        }
+        let spec = &self.spec;
+        let groups = || (0, Groups::new(spec));
+        at.list(&mut self.open, groups, |(start, groups), at| {
+            at.pass_if(start, "no window starts there", |start| spec.is_start(*start))?;
+            groups.pass_state(at)
+        })?;
+        if self.open.is_sorted_by(|(a, _), (b, _)| a < b) {
+            Ok(())
+        } else {
+            Err(BadState("windows are out of order"))
+        }
+    }
+}
+
+impl End for Summarize {
+    const HOLDS_ROWS: bool = true;
+
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, _next: &mut Next<'_>) {
         let Some(every) = self.spec.every() else {
             if !rows.is_empty() {
                 self.evaluate(batch, rows);
@@ -324,54 +369,17 @@ impl Grouping for Summarize {
     }
 
     /// Closes the windows that end at or before the watermark.
-    fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(i64, Groups)) {
+    fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
         self.watermark = self.watermark.max(self.spec.closed(watermark));
-        let Some(every) = self.spec.every() else { return };
+        let Some(every) = self.spec.every() else { return watermark };
         let closed = window_start(self.watermark, every);
         let n = self.open.partition_point(|(start, _)| *start < closed);
-        self.close(n, out);
+        self.close(n, next);
+        watermark
     }
 
-    fn finish(&mut self, out: &mut dyn FnMut(i64, Groups)) {
-        self.close(self.open.len(), out);
-    }
-
-    fn recycle(&mut self, mut groups: Groups) {
-        if self.spare.len() < SPARE_GROUPS {
-            groups.clear();
-            self.spare.push(groups);
-        }
-    }
-
-    fn take_over(&mut self, old: &mut Summarize) {
-        swap(&mut self.open, &mut old.open);
-        swap(&mut self.spare, &mut old.spare);
-        swap(&mut self.watermark, &mut old.watermark);
-        swap(&mut self.late, &mut old.late);
-        swap(&mut self.evicted, &mut old.evicted);
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        at.pass(&mut self.watermark)?;
-        at.count(&mut self.late)?;
-        // What the open groups refused is counted with them, and not saved with them.
-        let refused = self.open.iter().map(|(_, groups)| groups.evicted()).sum::<u64>();
-        let mut evicted = self.evicted + refused;
-        at.count(&mut evicted)?;
-        if at.restores() {
-            self.evicted = evicted;
-        }
-        let spec = &self.spec;
-        let groups = || (0, Groups::new(spec));
-        at.list(&mut self.open, groups, |(start, groups), at| {
-            at.pass_if(start, "no window starts there", |start| spec.is_start(*start))?;
-            groups.pass_state(at)
-        })?;
-        if self.open.is_sorted_by(|(a, _), (b, _)| a < b) {
-            Ok(())
-        } else {
-            Err(BadState("windows are out of order"))
-        }
+    fn finish(&mut self, next: &mut Next<'_>) {
+        self.close(self.open.len(), next);
     }
 
     fn count(&self, ledger: &mut Ledger) {
@@ -382,11 +390,11 @@ impl Grouping for Summarize {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
     use crate::rows::Collect;
     use crate::run::{Options, run};
+    use crate::tests::{Frames, check, check_stages, program};
     use std::net::{Ipv4Addr, Ipv6Addr};
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;

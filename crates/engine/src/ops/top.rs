@@ -19,6 +19,7 @@ use super::operator::Batch;
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
+use crate::hold::{Hold, known};
 use crate::limits::{POOL_MAX, SPARE_GROUPS, TOP_SLACK};
 use crate::node::{End, Next};
 use crate::rows::{Arena, Rows};
@@ -123,7 +124,7 @@ impl WindowRows {
         self.worst.fill(NO_ROW);
         let mut kept = 0;
         let mut here = (u64::MAX, 0);
-        // Those that stay move to the front.
+        // The rows that stay move to the front.
         for at in 0..order.len() {
             let group = self.row(layout, order[at] as usize)[0];
             here = if here.0 == group { (group, here.1 + 1) } else { (group, 1) };
@@ -350,6 +351,25 @@ impl Top {
     }
 }
 
+impl Hold for Top {
+    /// Only from one whose rows are made alike: they bring along what later stages read.
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Top>(old) else { return false };
+        if self.schema != old.schema {
+            return false;
+        }
+        swap(&mut self.held, &mut old.held);
+        swap(&mut self.spare, &mut old.spare);
+        swap(&mut self.emitted, &mut old.emitted);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
+    }
+
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        self.pass_windows(at)
+    }
+}
+
 impl End for Top {
     const HOLDS_ROWS: bool = true;
 
@@ -379,22 +399,6 @@ impl End for Top {
         }
     }
 
-    /// Only from one whose rows are made alike: they bring along what later stages read.
-    fn take_over(&mut self, old: &mut Top) -> bool {
-        if self.schema != old.schema {
-            return false;
-        }
-        swap(&mut self.held, &mut old.held);
-        swap(&mut self.spare, &mut old.spare);
-        swap(&mut self.emitted, &mut old.emitted);
-        swap(&mut self.evicted, &mut old.evicted);
-        true
-    }
-
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        self.pass_windows(at)
-    }
-
     fn count(&self, ledger: &mut Ledger) {
         ledger.evicted += self.evicted;
     }
@@ -414,14 +418,15 @@ fn put<'a>(rows: impl Iterator<Item = &'a [u64]>, at: usize, words: usize, colum
 #[cfg(test)]
 mod tests {
     use crate::compile::top_over_rows;
-    use crate::conform::{Frames, check, check_stages, program};
     use crate::counters::Ledger;
-    use crate::functions::{BuildContext, Functions, Peers};
+    use crate::functions::Functions;
     use crate::node::testing::last;
     use crate::node::{Node as _, NodeInput};
     use crate::ops::testing::{agg, field, project, summarize};
+    use crate::peers::{BuildContext, Peers};
     use crate::rows::{Rows, cell, set_cell};
     use crate::table::HashKey;
+    use crate::tests::{Frames, check, check_stages, program};
     use weir_packet::source::LinkType;
     use weir_plan::{
         AggFunc, BinaryOp, Column, Expr, ExprKind, Order, Per, Schema, SortKey, Stage, Type, Value,

@@ -13,8 +13,9 @@
 
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
+use crate::hold::{Hold, known};
 use crate::limits::SPARE_ROWS;
-use crate::node::{Next, Node, NodeInput, known_node};
+use crate::node::{Next, Node, NodeInput};
 use crate::rows::{Mover, Rows};
 use weir_packet::limits::BATCH;
 use weir_plan::{Schema, Union as Plan};
@@ -103,6 +104,20 @@ impl Union {
     }
 }
 
+impl Hold for Union {
+    fn take_over(&mut self, old: &mut dyn Hold) -> bool {
+        let Some(old) = known::<Union>(old) else { return false };
+        std::mem::swap(&mut self.batches, &mut old.batches);
+        self.watermark = old.watermark;
+        true
+    }
+
+    /// Between two windows, no row waits.
+    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
+        at.pass(&mut self.watermark)
+    }
+}
+
 impl Node for Union {
     fn push(&mut self, input: NodeInput<'_>, _next: &mut Next<'_>) {
         let NodeInput::Rows { side, rows } = input else { unreachable!("a union takes rows") };
@@ -126,18 +141,6 @@ impl Node for Union {
     }
 
     fn finish(&mut self, _next: &mut Next<'_>) {}
-
-    fn take_over(&mut self, old: &mut dyn Node) -> bool {
-        let Some(old) = known_node::<Union>(old) else { return false };
-        std::mem::swap(&mut self.batches, &mut old.batches);
-        self.watermark = old.watermark;
-        true
-    }
-
-    /// Between two windows, no row waits.
-    fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        at.pass(&mut self.watermark)
-    }
 
     fn holds_rows(&self) -> bool {
         true

@@ -29,7 +29,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Those of a `summarize` whose windows do not come out as they are.
+    /// The windows of a `summarize` whose windows do not come out as they are.
     pub(super) fn of(spec: &Arc<Spec>) -> Option<Windows> {
         let window = spec.plan.window;
         if spec.plan.is_plain() {
@@ -169,15 +169,15 @@ impl Windows {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
-    use crate::naive::{self, TimeRules};
     use crate::ops::testing::{agg, field, summarize};
     use crate::rows::Collect;
     use crate::run::{Options, run};
     use crate::table::HashKey;
+    use crate::tests::{Frames, check, program};
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
+    use weir_model::TimeRules;
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
     use weir_plan::limits::{FILL_MAX, GROUPS_MAX};
@@ -532,7 +532,7 @@ mod tests {
             let (lateness_ns, jump_ns) = (10, 1000);
             let rules = TimeRules { lateness_ns, jump_ns };
             let functions = Functions::default();
-            let want = naive::run(&plan, &functions, &mut frames.cut(&[7]), &rules);
+            let want = weir_model::run(&plan, &functions, &mut frames.cut(&[7]), &rules);
             for workers in [1, 3] {
                 let options = Options { workers, lateness_ns, jump_ns, ..Options::default() };
                 let (mut sink, mut source) = (Collect::default(), frames.cut(&[5, 64]));

@@ -132,7 +132,7 @@ fn update_together(
     let mut steps = [(CellStep::One, ctx.column(time).word()); FUSED_MAX];
     let mut n = 0;
     for (agg, (srcs, counted)) in variant.aggs.iter().zip(&work.agg_srcs).skip(a).take(FUSED_MAX) {
-        let Some(step) = agg.step().filter(|_| counted.covers(rows)) else { break };
+        let Some(step) = agg.hints().step.filter(|_| counted.covers(rows)) else { break };
         steps[n].0 = step;
         if let (CellStep::Add | CellStep::Least(_), [src]) = (step, &srcs[..]) {
             steps[n].1 = ctx.column(*src).word();

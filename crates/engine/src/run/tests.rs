@@ -1,10 +1,10 @@
 //! Registered functions stand for stages that fail.
 
-use crate::conform::{Frames, program};
 use crate::functions::Functions;
 use crate::ops::testing::{field, project};
 use crate::rows::{Output, Rows, Sink};
 use crate::run::{Change, Changes, Options, Outcome, RunError, run};
+use crate::tests::{Frames, program};
 use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -20,7 +20,7 @@ struct Scratch {
     picks: Vec<(u32, u32)>,
 }
 
-/// How far one batch of rows was merged. Those for one channel and of one worker follow one
+/// How far one batch of rows was merged. The results for one channel and of one worker follow one
 /// another.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Head {

@@ -386,8 +386,8 @@ impl Exchange {
         self.slot(number).ready.load(Ordering::Acquire) == number + 1
     }
 
-    /// A worker's part of block `number`. Nobody waits for the lock: a block is filled while there
-    /// is room, and a worker takes its part once the block is ready.
+    /// A worker's part of block `number`. No thread waits for the lock: a block is filled while
+    /// there is room, and a worker takes its part once the block is ready.
     pub(super) fn part(&self, number: u64, worker: usize) -> MutexGuard<'_, WorkerPart> {
         self.slot(number).parts[worker].lock().expect("no worker panicked")
     }

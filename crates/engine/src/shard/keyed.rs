@@ -59,7 +59,7 @@ impl KeyedTurns {
             return Turn::Work;
         }
         let number = shared.read.load(Ordering::Acquire);
-        // Nobody waits for the source with packets in hand that others wait for.
+        // No thread waits for the source with packets in hand that others wait for.
         let lags = self.next != number && !feed.is_ready();
         if lags || !exchange.is_free(number) || !worker.may_read(&mut feed) {
             return Turn::Wait;

@@ -13,7 +13,7 @@ use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
-use weir_plan::keys::{KeyField, Network};
+use weir_plan::keys::{KeyField, PrefixBits};
 
 /// The worker of each packet of a batch.
 pub(super) type Owners = [u16; BATCH];
@@ -77,7 +77,7 @@ enum Source {
     /// A text, as a hash of it: equal texts have equal keys, wherever they stand.
     Text(FieldId, Box<Column>),
     /// The network of an address, which is a field of the view, by position.
-    Network(usize, Network, Box<Column>),
+    Network(usize, PrefixBits, Box<Column>),
 }
 
 impl Spread {

@@ -3,13 +3,13 @@
 use super::MOST_WAITING;
 use super::event_count::EventCount;
 use super::exchange::block_len;
-use crate::conform::{Frames, check, program};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::ROW_BATCHES_AHEAD;
 use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
 use crate::rows::{Collect, Output, Rows, Sink};
 use crate::run::{Inquiry, Options, Outcome, RunError, run};
+use crate::tests::{Frames, check, program};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -85,7 +85,7 @@ fn few() -> Expr {
 
 fn together(pipelines: Vec<Vec<Stage>>) -> Program {
     let pipeline = |stages: Vec<Stage>| {
-        let schema = crate::conform::schema_after(&stages, &Schema::default());
+        let schema = crate::tests::schema_after(&stages, &Schema::default());
         Pipeline { name: None, input: Input::Packets, stages, schema, printed: true }
     };
     Program::of(pipelines.into_iter().map(pipeline).collect())

@@ -12,7 +12,11 @@
 //! the keys of the rows, then [gives it another key](Index::rekey), between two batches: hashes at
 //! hand are those of the old key.
 
+#[cfg(any(test, fuzzing))]
+#[path = "index/tests/forced.rs"]
+mod forced;
 #[cfg(test)]
+#[path = "index/tests/probes.rs"]
 pub(crate) mod probes;
 
 use super::HashKey;
@@ -275,32 +279,6 @@ impl Index {
     pub fn new(key: HashKey) -> Index {
         let slots = Slots::new(INDEX_START);
         Index { slots, used: 0, moving: None, key, run_max: RUN_MAX, crowded: false }
-    }
-
-    /// How many rows there are.
-    pub(super) fn len(&self) -> usize {
-        self.used
-    }
-
-    /// Takes runs of so many slots for chance, instead of [`RUN_MAX`].
-    pub(super) fn take_for_chance(&mut self, run_max: usize) {
-        self.run_max = run_max;
-    }
-
-    /// Begins to grow, or goes on with it, however small the index is: a few slots at a time.
-    pub(super) fn grow_now(&mut self) {
-        match &mut self.moving {
-            Some(moving) => {
-                let done = moving.step(3, &mut self.slots);
-                self.moving = self.moving.take().filter(|_| !done);
-            }
-            None if self.used > 0 && self.slots.size < REBUILD_MAX => {
-                let bigger = Slots::new(self.slots.size * 2);
-                let from = std::mem::replace(&mut self.slots, bigger);
-                self.moving = Some(Moving { from, done: 0 });
-            }
-            None => {}
-        }
     }
 
     /// What hashes are made with.

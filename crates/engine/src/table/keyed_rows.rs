@@ -163,6 +163,7 @@ impl Table {
     }
 
     /// Draws a new key where runs are longer than this, for [`super::fuzz_collide`].
+    #[cfg(any(test, fuzzing))]
     pub(super) fn take_for_chance(&mut self, run_max: usize) {
         self.index.take_for_chance(run_max);
     }

@@ -1,17 +1,20 @@
 //! Programs on several machines that are apart in time: each has packets and a clock of its own,
 //! begins and ends when it will, is silent for seconds or hours, and may begin again.
 
+use crate::law::{Exchanged, Spreading, owners};
 use crate::traffic::{START_NS, Traffic, TrafficSource};
 use crate::{Answer, plan};
 use proptest::prelude::*;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use weir_engine::exchange::conform::{Exchanged, ProbeLife, Spreading, exchange_lives, owners};
-use weir_engine::exchange::{ProducerId, needs};
-use weir_engine::naive::{self, TimeRules};
+use weir_engine::exchange::{Producer, ProducerId, Receipt, Receiver, Refused, needs};
+use weir_engine::functions::Functions;
+use weir_engine::rows::{Collect, Sink as _};
 use weir_engine::run::Options;
+use weir_model::TimeRules;
 use weir_packet::fields::FieldId;
+use weir_packet::source::Source;
 use weir_plan::keys::FieldSet;
 use weir_plan::physical::{Needs, Physical};
 use weir_plan::place::place;
@@ -22,6 +25,72 @@ const SECOND: i64 = 1000 * MS;
 
 /// The jump that clocks believe, and silences that are just shorter and longer.
 const JUMP: i64 = 60 * SECOND;
+
+/// A life of a probe, which has packets and a clock of its own.
+struct ProbeLife<S> {
+    /// The probe and the life.
+    id: ProducerId,
+    /// Its packets.
+    source: S,
+}
+
+/// Runs the worker level of a plan over the packets of each life, and the machine level over their
+/// messages: each life's in their order, and those of the lives of one probe one after the other.
+/// `is_dropped` says of the life of this number and of its message of this number whether that does
+/// not arrive. Returns also how many messages are missing, as the receiver counts.
+///
+/// # Errors
+/// Where the plan can't be spread so.
+///
+/// # Panics
+/// Where a producer fails, or a message is not taken.
+fn exchange_lives<S: Source>(
+    plan: &Physical,
+    functions: &Functions,
+    lives: Vec<ProbeLife<S>>,
+    options: &Options,
+    seed: u64,
+    is_dropped: &dyn Fn(usize, usize) -> bool,
+) -> Result<(Exchanged, u64), Refused> {
+    let ids: Vec<ProducerId> = lives.iter().map(|life| life.id).collect();
+    let mut lanes = BTreeMap::<u128, VecDeque<(u64, Vec<u8>)>>::new();
+    for (n, ProbeLife { id, mut source }) in lives.into_iter().enumerate() {
+        let (mut at, lane) = (0, lanes.entry(id.probe).or_default());
+        let producer = Producer::new(plan, functions, options, id)?;
+        let outcome = producer.run(&mut source, &mut |message| {
+            if !is_dropped(n, at) {
+                lane.push_back((id.epoch, message.to_vec()));
+            }
+            at += 1;
+            Ok(())
+        });
+        assert!(outcome.error.is_none(), "{id:?}: {:?}", outcome.error);
+    }
+    let probes: Vec<u128> = lanes.keys().copied().collect();
+    let mut receiver = Receiver::new(plan, functions, options, &probes)?;
+    ids.iter().for_each(|id| receiver.begin_life(id.probe, id.epoch));
+    let mut sink = Collect::default();
+    sink.open(receiver.outputs()).expect("memory opens");
+    let mut missing = 0;
+    for turn in 0u64.. {
+        let ready: Vec<u128> = lanes.keys().copied().collect();
+        let Some(chosen) = hash((seed, turn)).checked_rem(ready.len() as u64) else { break };
+        let probe = ready[chosen as usize];
+        let Some((epoch, message)) = lanes.get_mut(&probe).and_then(VecDeque::pop_front) else {
+            lanes.remove(&probe);
+            receiver.set_idle(probe, &mut sink);
+            continue;
+        };
+        match receiver.take(&message, &mut sink) {
+            Ok(Receipt::Taken) => {}
+            other => panic!("probe {probe}, life {epoch}: {other:?}"),
+        }
+        missing += receiver.skip_missing(probe, epoch, &mut sink);
+    }
+    let outcome = receiver.finish(&mut sink);
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    Ok((Exchanged { rows: sink.rows, ledger: outcome.ledger }, missing))
+}
 
 fn hash(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -149,7 +218,7 @@ fn both(
     let (got, missing) = got.ok()?;
     let mut merged = source.pick(all.iter().map(|seen| (seen.packet, seen.ts)));
     let rules = TimeRules { lateness_ns, jump_ns: JUMP };
-    let want = naive::run(program, &functions, &mut merged, &rules);
+    let want = weir_model::run(program, &functions, &mut merged, &rules);
     Some(((want.rows, want.ledger, Vec::new()), got, missing))
 }
 

@@ -1,13 +1,13 @@
 //! Programs on several machines: partial results as messages.
 
 use crate::choices::Choices;
+use crate::law::{Spreading, exchange};
 use crate::traffic::Traffic;
 use crate::{Answer, plan, same};
 use proptest::prelude::*;
-use weir_engine::exchange::conform::{Spreading, exchange};
 use weir_engine::exchange::needs;
-use weir_engine::naive::TimeRules;
 use weir_engine::run::Options;
+use weir_model::TimeRules;
 use weir_plan::keys::largest_common;
 use weir_plan::physical::{Needs, Payload, Physical, Work};
 use weir_plan::place::place;

@@ -7,7 +7,10 @@ mod changes;
 mod choices;
 mod expr;
 mod hellos;
+#[path = "../law/mod.rs"]
+mod law;
 mod machines;
+mod messages;
 mod metric;
 mod plan;
 mod rows;
@@ -16,18 +19,17 @@ mod traffic;
 mod window;
 
 use choices::Choices;
+use law::Spreading;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt;
 use traffic::{Traffic, cuts, traffic};
-use weir_engine::conform::HASH_KEYS;
 use weir_engine::counters::Ledger;
-use weir_engine::egress::{Collected, Frame, by_outlet};
-use weir_engine::exchange::conform::Spreading;
-use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{self, Options};
 use weir_engine::table::HashKey;
+use weir_model::egress::{Collected, Frame, by_outlet};
+use weir_model::{HASH_SECRETS, TimeRules};
 use weir_plan::physical::{Physical, Unwritable};
 use weir_plan::together::join;
 use weir_plan::{Program, Stage, Value, print};
@@ -79,14 +81,15 @@ type Answer = (Vec<(usize, Vec<Value>)>, Ledger, Vec<Frame>);
 
 fn model(program: &Program, traffic: &Traffic, time: &TimeRules, cuts: &[usize]) -> Answer {
     let mut source = traffic.source(cuts);
-    let answer = naive::run(program, &plan::functions(), &mut source, time);
+    let answer = weir_model::run(program, &plan::functions(), &mut source, time);
     assert!(answer.error.is_none());
     (answer.rows, answer.ledger, by_outlet(answer.frames))
 }
 
 /// What a run hashes with: one key of several by how packets are cut, the same each time.
 fn hash_key(cuts: &[usize], workers: usize) -> HashKey {
-    HASH_KEYS[(cuts.iter().sum::<usize>() + workers) % HASH_KEYS.len()]
+    let (a, b) = HASH_SECRETS[(cuts.iter().sum::<usize>() + workers) % HASH_SECRETS.len()];
+    HashKey::new(a, b)
 }
 
 fn engine(
@@ -111,7 +114,7 @@ fn engine(
 /// The same where programs may change, and no `limit` ends the run.
 fn whole_model(program: &Program, traffic: &Traffic, time: &TimeRules) -> Answer {
     let mut source = traffic.source(&[256]);
-    let answer = naive::run_whole(program, &plan::functions(), &mut source, time);
+    let answer = weir_model::run_whole(program, &plan::functions(), &mut source, time);
     (answer.rows, answer.ledger, by_outlet(answer.frames))
 }
 

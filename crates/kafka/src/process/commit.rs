@@ -56,7 +56,7 @@ enum Stopped {
     Again(String),
     /// It can't be processed.
     Failed(String),
-    /// Nobody hears of it.
+    /// No one hears of it.
     Io(io::Error),
 }
 
@@ -377,7 +377,7 @@ impl<'a> Committer<'a> {
         Err(Stopped::Again("a transaction could not be committed in time".to_owned()))
     }
 
-    /// What becomes of a transaction that can't be committed.
+    /// The fate of a transaction that can't be committed.
     fn stopped(&self, error: &KafkaError) -> Stopped {
         let refused = self.partition.writer.client().context().refusal();
         let is_refused = refused.is_some();

@@ -47,8 +47,8 @@ impl<'t> Checker<'t> {
         None
     }
 
-    /// The fields of a key of this name. Those that a run adds to the keys of flows are among them
-    /// where rows have them.
+    /// The fields of a key of this name. The fields that a run adds to the keys of flows are among
+    /// them where rows have them.
     pub(super) fn key_fields(&self, scope: &Scope, name: &str) -> Option<Vec<FieldId>> {
         let key = fields::key_by_name(name)?;
         let own = key.fields.len();

@@ -8,7 +8,7 @@ use crate::value::Test;
 use std::collections::BTreeSet;
 use weir_plan::ends::Ends;
 
-/// What becomes of those frames that no arm before takes and for which a condition holds.
+/// The fate of those frames that no arm before takes and for which a condition holds.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct KernelArm {
     pub(super) when: Test,
@@ -19,7 +19,7 @@ pub(super) struct KernelArm {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Acting {
     pub(super) arms: Vec<KernelArm>,
-    /// What becomes of frames that no arm takes.
+    /// The fate of frames that no arm takes.
     pub(super) rest: Outcome,
 }
 

@@ -67,7 +67,7 @@ impl Edits {
 /// Where in the word of [`Edits`] the bytes stand that leave at most.
 pub(super) const MOST_SHIFT: i32 = 32;
 
-/// What becomes of the frames of an arm.
+/// The fate of the frames of an arm.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Outcome {
     /// They go up: workers decide.

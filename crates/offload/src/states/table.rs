@@ -34,7 +34,7 @@ const SPINS: u32 = 100;
 /// What a `scan` over packets holds in the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateTable {
-    /// Whose states they are.
+    /// The pipeline whose states they are.
     pub pipeline: PipelineId,
     /// The position of the stage in its pipeline.
     pub stage: usize,

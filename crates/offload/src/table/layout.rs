@@ -50,7 +50,7 @@ impl Control {
 /// A table of groups of one pipeline.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
-    /// Whose groups they are.
+    /// The pipeline whose groups they are.
     pub pipeline: PipelineId,
     /// How long its windows (of overlapping ones: panes) are, in nanoseconds; `None` for the whole
     /// input.

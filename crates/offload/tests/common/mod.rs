@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_capture::ebpf::{Program, ProgramKind, SharedMemory, TestRun};
 use weir_capture::{Options, open};
-use weir_engine::conform::Frames;
 use weir_engine::functions::Functions;
-use weir_engine::naive::{self, TimeRules};
 use weir_engine::reading::Reading;
+use weir_model::Frames;
+use weir_model::TimeRules;
 use weir_offload::{
     FrameCount, Hook, KernelOutlet, KernelProgram, MapSpec, NotOffloaded, OffloadOptions, compile,
 };
@@ -29,7 +29,7 @@ pub(crate) struct Kernel {
     memory: Vec<SharedMemory>,
 }
 
-/// What became of frames.
+/// The fate of frames.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     pub(crate) filtered: u64,
@@ -190,7 +190,8 @@ impl Kernel {
         words.map(|cpu| cpu[count as usize].load(Relaxed)).sum()
     }
 
-    /// What it does with a frame, and what it returned; `None` for frames that it can't be tried on.
+    /// What it does with a frame, and what it returned; `None` for frames that it can't be tried
+    /// on.
     pub(crate) fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
         self.run(frame).map(|(count, run)| (count, run.returned))
     }
@@ -309,7 +310,7 @@ pub(crate) fn sent(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<Leaves>> {
 /// The same of frames with these times, which rise.
 fn sent_at(text: &str, frames: &[(i64, Vec<u8>)]) -> Vec<Vec<Leaves>> {
     let mut source = Frames::new(LinkType::ETHERNET, frames);
-    let answer = naive::run(&program_of(text), &Functions::default(), &mut source, &TIME);
+    let answer = weir_model::run(&program_of(text), &Functions::default(), &mut source, &TIME);
     let mut outlets = vec![Vec::new(); frames.len()];
     for mut out in answer.frames {
         if out.bytes.len() < out.len as usize {
@@ -347,7 +348,7 @@ const TIME: TimeRules = TimeRules { lateness_ns: 0, jump_ns: i64::MAX };
 fn rows(program: &weir_plan::Program, headers: Headers, frames: &[Vec<u8>]) -> Vec<bool> {
     let source = Frames::new(LinkType::ETHERNET, &timed(frames));
     let mut source = Reading::new(source).headers(headers);
-    let answer = naive::run(program, &Functions::default(), &mut source, &TIME);
+    let answer = weir_model::run(program, &Functions::default(), &mut source, &TIME);
     let mut kept = vec![false; frames.len()];
     for (_, row) in answer.rows {
         let Value::Int(number) = row[0] else { panic!("a number") };

@@ -165,9 +165,9 @@ fn ip(c: &mut Choices, depth: usize) -> String {
 /// Which conditions were tried.
 #[derive(Default, Debug)]
 struct Tried {
-    /// Those that the language refuses, such as one of a constant only.
+    /// Programs that the language refuses, such as one of a constant only.
     refused: u32,
-    /// Those that the kernel can't run, such as one that could overflow.
+    /// Programs that the kernel can't run, such as one that could overflow.
     left: u32,
     compiled: u32,
 }

@@ -402,7 +402,7 @@ fn keys_without_room_go_up_until_they_were_idle() {
         }
     }
     assert!(lacking.len() > 20_000 && lacking.len() < 100_000, "{}", lacking.len());
-    // Who has a place keeps it, and who has none finds none.
+    // A source that has a place keeps it, and who has none finds none.
     for source in (0..keys).step_by(97) {
         let is_lacking = lacking.binary_search(&source).is_ok();
         let want = if is_lacking { FrameCount::Full } else { FrameCount::Acted };

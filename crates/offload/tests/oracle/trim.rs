@@ -6,7 +6,7 @@ use super::common::{self, Kernel, crafted, fixtures, kernel, plan_of, program_of
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_engine::functions::Functions;
-use weir_engine::naive::{self, TimeRules};
+use weir_model::TimeRules;
 use weir_offload::{FrameCount, Hook, OffloadOptions, WHOLE, compile};
 use weir_packet::craft::Frame;
 use weir_packet::fields::FieldId;
@@ -50,7 +50,7 @@ fn whole(text: &str) -> Option<String> {
 fn rows(text: &str, frames: Vec<(Vec<u8>, usize)>) -> Vec<Vec<Value>> {
     let rules = TimeRules { lateness_ns: 0, jump_ns: i64::MAX };
     let (program, functions) = (program_of(text), Functions::default());
-    let answer = naive::run(&program, &functions, &mut CutFrames(frames, 0), &rules);
+    let answer = weir_model::run(&program, &functions, &mut CutFrames(frames, 0), &rules);
     answer.rows.into_iter().map(|(_, row)| row).collect()
 }
 

@@ -131,6 +131,7 @@ fn entries(rows: &Rows<'_>, out: &mut Counted<'_, impl FnMut(usize, &[PartValue<
 
 /// Any bytes as the first frame of each link type: parts come to an end, in order, within their
 /// limits. Panics where that is not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_parts(bytes: &[u8]) {
     use crate::source::{Chunk, FrameBatch, LinkType};
     let (chunk, len): (Chunk, _) = (std::sync::Arc::new(bytes.to_vec()), bytes.len() as u32);
@@ -156,6 +157,7 @@ pub fn fuzz_parts(bytes: &[u8]) {
     }
 }
 
+#[cfg(any(test, fuzzing))]
 fn check_value(ty: crate::repeated::PartType, value: PartValue<'_>) {
     use crate::repeated::PartType;
     match (ty, value) {

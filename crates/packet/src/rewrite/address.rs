@@ -40,7 +40,7 @@ impl Addresses {
         self.0 & 1 << address as u8 != 0
     }
 
-    /// Those that are among them, in order.
+    /// The addresses that are among them, in order.
     pub fn iter(self) -> impl Iterator<Item = Address> {
         Address::ALL.into_iter().filter(move |a| self.has(*a))
     }

@@ -126,7 +126,7 @@ impl Finder<'_> {
             self.put(Address::IpDst, start + 4, width);
             self.list(start + 4 + width, Some(sources), width);
             if more > 0 {
-                // Nobody says what this is.
+                // It is not known what this is.
                 self.unread_ip();
             }
             start += 4 + width * (1 + usize::from(sources)) + 4 * usize::from(more);

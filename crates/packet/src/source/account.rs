@@ -12,7 +12,7 @@ pub struct Account {
     pub kernel: KernelCounts,
     /// Frames that were there and could not be read.
     pub lost: Lost,
-    /// Those of them that were lost while nothing was read for a while.
+    /// Frames that were lost while nothing was read for a while.
     pub unread: PauseLosses,
     /// Bytes of the file read so far, before decompression; for a progress display.
     pub bytes_read: u64,
@@ -55,7 +55,7 @@ impl PauseLosses {
     }
 }
 
-/// Frames that a program of the query met in the kernel. Those that are filtered, counted or acted
+/// Frames that a program of the query met in the kernel. Frames that are filtered, counted or acted
 /// on are finished there; the others go up, to be delivered or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct KernelCounts {
@@ -74,12 +74,12 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Those that the kernel finished.
+    /// Frames that the kernel finished.
     pub fn finished(&self) -> u64 {
         self.filtered.saturating_add(self.counted).saturating_add(self.acted)
     }
 
-    /// Those that went up.
+    /// Frames that went up.
     pub fn went_up(&self) -> u64 {
         self.wanted.saturating_add(self.unclear).saturating_add(self.full)
     }

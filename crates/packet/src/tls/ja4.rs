@@ -197,6 +197,7 @@ impl ListHash {
 }
 
 /// Any bytes as a handshake message: a fingerprint is ASCII of its form. Panics where it is not.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_ja4(bytes: &[u8]) {
     let Some(hello) = Hello::new(bytes) else { return };
     let Some(text) = ja4(&hello, Carrier::Tcp) else { return };

@@ -75,6 +75,7 @@ fn record(bytes: &[u8]) -> Option<Option<usize>> {
 
 /// Any bytes as a stream, and cut anywhere: what is found lies within, and more bytes never take
 /// back what fewer said. Panics where that is not so.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz_records(bytes: &[u8]) {
     let mut message = Vec::new();
     let whole = client_hello(bytes, &mut message);

@@ -1,9 +1,9 @@
 //! The walk over plain traffic: a whole batch, without branches that depend on the packets.
 //!
 //! Almost every frame is TCP or UDP over IPv4 without options or IPv6 without extension headers,
-//! not a fragment, sound, and captured well into its transport header. Those have their fields at
-//! fixed offsets. A first pass decides for each frame whether it is such an IPv4 packet, a second
-//! pass over the others whether it is such an IPv6 packet, and the rest is left to
+//! not a fragment, sound, and captured well into its transport header. Such frames have their
+//! fields at fixed offsets. A first pass decides for each frame whether it is such an IPv4 packet,
+//! a second pass over the others whether it is such an IPv6 packet, and the rest is left to
 //! [`super::slow`].
 
 mod heads;

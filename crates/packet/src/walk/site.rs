@@ -58,7 +58,7 @@ pub(crate) enum Site {
     Unread,
 }
 
-/// Who is told of headers; `()` is told nothing, which costs nothing.
+/// The one that is told of headers; `()` is told nothing, which costs nothing.
 pub(crate) trait Sites {
     fn note(&mut self, site: Site);
 }

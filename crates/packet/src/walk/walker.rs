@@ -40,7 +40,7 @@ pub(super) struct Walk<'a, S = ()> {
     pub(super) found: Found,
     /// Which ports mean tunnels besides their own.
     pub(super) ports: &'a TunnelPorts,
-    /// Who is told where headers start.
+    /// The one that is told where headers start.
     pub(super) sites: &'a mut S,
 }
 

@@ -10,11 +10,11 @@ pub struct Parameter {
     pub types: &'static [Type],
     /// The same in words, for diagnostics.
     pub words: &'static str,
-    /// What becomes of it.
+    /// The fate of it.
     pub role: Role,
 }
 
-/// What becomes of an argument.
+/// The fate of an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// It is evaluated for each row.

@@ -21,7 +21,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Those of fragments that take the same packets.
+    /// The fields of fragments that take the same packets.
     pub fn of<'a>(fragments: impl IntoIterator<Item = &'a Fragment>) -> Conditions {
         let asked: Vec<Vec<&Expr>> =
             fragments.into_iter().map(|fragment| leading(&fragment.nodes)).collect();

@@ -42,7 +42,7 @@ fn comes_before(plan: &Physical, pipeline: PipelineId, level: usize) -> bool {
     })
 }
 
-/// Those of this payload, a line each.
+/// The exchanges of this payload, a line each.
 fn exchanges(plan: &Physical, out: &mut String, which: impl Fn(&Payload) -> bool) {
     let all = plan.exchanges.iter().enumerate().filter(|(_, e)| which(&e.payload));
     for (n, (i, exchange)) in all.enumerate() {
@@ -176,8 +176,8 @@ fn has_reason(plan: &Physical, id: ExchangeId) -> bool {
     !matches!(plan.exchanges[id.0].payload, Payload::Packets(_) | Payload::Offered)
 }
 
-/// The columns that come into a fragment. Those of a final half are the ones of its partial half's
-/// input, which the text of its keys and aggregates is about.
+/// The columns that come into a fragment. The columns of a final half are the ones of its partial
+/// half's input, which the text of its keys and aggregates is about.
 fn before(plan: &Physical, fragment: &Fragment) -> Schema {
     let first = fragment.nodes.first().map_or(usize::MAX, |node| node.id.stage);
     let own = plan.nodes(fragment.pipeline).take_while(|node| node.id.stage < first).last();

@@ -1,4 +1,4 @@
-//! What became of every packet.
+//! The fate of every packet.
 
 use super::cells::{Cell, TableView};
 use super::whole::Whole;

@@ -1,4 +1,4 @@
-//! Who talks most: hosts, pairs, connections, services, protocols and names.
+//! The hosts that talk most: hosts, pairs, connections, services, protocols and names.
 
 use super::cells::{Cell, TableView};
 use super::whole::Whole;

@@ -32,7 +32,7 @@ pub struct RuleTitle {
 /// How the run of a report ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What became of every packet.
+    /// The fate of every packet.
     pub ledger: Ledger,
     /// The same, as text for people.
     pub text: String,

@@ -81,7 +81,7 @@ impl Axes {
     }
 }
 
-/// What a picture is called and what it shows, in words.
+/// The name of a picture and what it shows, in words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caption<'a> {
     pub(crate) title: &'a str,

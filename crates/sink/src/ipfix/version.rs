@@ -22,7 +22,7 @@ pub(super) struct MessageHeader {
 }
 
 impl Version {
-    /// What it is called in messages to people.
+    /// Its name in messages to people.
     pub(super) fn title(self) -> &'static str {
         match self {
             Version::Ipfix => "IPFIX",

@@ -145,7 +145,7 @@ fn counts(ledger: &Ledger) -> Vec<Count> {
     ]
 }
 
-/// What became of packets, in one unit; gives the height.
+/// The fate of packets, in one unit; gives the height.
 fn losses(canvas: &mut Canvas<'_>, ledger: &Ledger, y: u16) -> u16 {
     let (width, look) = (canvas.area.width, canvas.look);
     let wide = width >= WIDE;

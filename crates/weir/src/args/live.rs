@@ -155,6 +155,14 @@ impl LiveArgs {
         self.capture == Some(Capture::Pcap)
     }
 
+    /// Whether the kernel must run a part of the query, if it is to run one.
+    pub(crate) fn offload_required(&self) -> Option<bool> {
+        match self.offload {
+            OffloadMode::Off => None,
+            mode => Some(mode == OffloadMode::Require),
+        }
+    }
+
     /// Whether a run in which the kernel runs no part of the query does not begin.
     pub(crate) fn is_offload_required(&self) -> bool {
         self.offload == OffloadMode::Require

@@ -161,7 +161,7 @@ fn without_heads(
             }
             Ok(Status::Ok)
         }
-        // Who reads a log has said why it can't be read.
+        // The thread that reads a log has said why it can't be read.
         (failed, _) => Ok(failed),
     }
 }

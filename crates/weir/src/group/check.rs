@@ -3,9 +3,9 @@
 use crate::args::{Headers, RunOptions};
 use crate::exit::usage;
 use crate::kafka;
-use crate::partitions::{fields_of, fits};
 use weir_kafka::address::KafkaTopic;
 use weir_kafka::packets::SpreadKey;
+use weir_partitions::{fields_of, fits};
 use weir_plan::{Program, SourceKind};
 
 /// The topic that packets come from, if they do.

@@ -43,7 +43,7 @@ impl Pair {
         for end in [&ours, &theirs] {
             set_socket_send_buffer_size(end, SOCKET_BYTES).context("a socket for a partition")?;
         }
-        // Nobody reads yet: more than the socket holds would wait for ever.
+        // No process reads yet: more than the socket holds would wait for ever.
         write_framed_at_once(worker, &mut ours).context("the run of a partition")?;
         write_framed_at_once(order, &mut theirs).context("the process that talks to Kafka")?;
         let mut carrier = again(COMMAND, term)

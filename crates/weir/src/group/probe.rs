@@ -1,4 +1,4 @@
-//! What a partition is called where its partial results are merged.
+//! The name of a partition where its partial results are merged.
 
 use crate::args::RunOptions;
 

@@ -7,14 +7,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use weir_capture::records::{RecordPackets, RecordReport};
 use weir_engine::counters::Ledger;
-use weir_engine::egress::Frame;
 use weir_engine::functions::Functions;
 use weir_engine::limits::{JUMP_NS, LATENESS_NS};
-use weir_engine::naive::{self, TimeRules};
 use weir_engine::reading::Reading;
 use weir_engine::rows::Collect;
 use weir_engine::run::{Options, RunError, run_to};
 use weir_lang::{Query, ReadingRules, compile, render};
+use weir_model::TimeRules;
+use weir_model::egress::Frame;
 use weir_packet::egress::{Egress, Outlet, Sent};
 use weir_packet::source::{LinkType, Source, SourceError};
 use weir_packet::walk::{self, Headers};
@@ -221,7 +221,7 @@ impl Egress for Digests {
     }
 }
 
-/// Those of each outlet in their order.
+/// The frames of each outlet in their order.
 fn by_outlet(mut frames: Vec<Digest>) -> Vec<Digest> {
     frames.sort_by(|a, b| a.0.cmp(&b.0));
     frames
@@ -276,7 +276,7 @@ pub fn naive_answer(program: &Program, capture: &Path, reading: ReadingOptions) 
         Ok(source) => source,
         Err(e) => return failed(&e),
     };
-    let answer = naive::run(program, &Functions::default(), &mut source, &rules);
+    let answer = weir_model::run(program, &Functions::default(), &mut source, &rules);
     let digest = |f: &Frame| (f.outlet.clone(), f.link.0, f.ts, f.len, hash(&f.bytes));
     let frames = by_outlet(answer.frames.iter().map(digest).collect());
     let error = answer.error.map(|e| e.to_string());

@@ -98,7 +98,7 @@ impl Hook {
         self.requests.recv_timeout(LONG).expect("a request")
     }
 
-    /// Those that came so far.
+    /// The requests that came so far.
     pub(crate) fn all(&self) -> Vec<Request> {
         self.requests.try_iter().collect()
     }
@@ -174,7 +174,7 @@ pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
         if happened() {
             return;
         }
-        // Nobody wakes it before its time.
+        // No thread wakes it before its time.
         thread::park_timeout(Duration::from_millis(100));
     }
     panic!("{what}: it did not happen");
@@ -279,8 +279,8 @@ pub(crate) fn unpacked(file: &str) -> Option<PathBuf> {
     folder.join(file).exists().then_some(folder)
 }
 
-/// A certificate for `localhost` and 127.0.0.1, and its key: `cert.pem`, `key.pem`. Whether there is
-/// a program that makes them.
+/// A certificate for `localhost` and 127.0.0.1, and its key: `cert.pem`, `key.pem`. Whether there
+/// is a program that makes them.
 pub(crate) fn certificate(folder: &Path) -> bool {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=weir"])

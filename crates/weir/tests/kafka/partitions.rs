@@ -135,7 +135,7 @@ fn now_ns() -> u64 {
     since.expect("after 1970").as_nanos() as u64
 }
 
-/// Whoever may write into a topic can't stop those that read it.
+/// A host that may write into a topic can't stop those that read it.
 pub(crate) fn records_that_lie_are_left_out(broker: &Broker) {
     let topic = &broker.address("lies");
     let capture = &fixture("mixed.pcap");

@@ -182,7 +182,7 @@ fn every_view_over_a_wire() {
     assert!(said.contains("\nprocessed"), "{said}");
 }
 
-/// Whoever can't see a report, or has no mouse, can read it.
+/// A reader who can't see a report, or has no mouse, can read it.
 #[test]
 fn a_report_is_accessible() {
     let Some(scripts) = ready("a_report_is_accessible") else { return };

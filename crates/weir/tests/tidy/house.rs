@@ -1,8 +1,10 @@
 //! Rules of size, of names and of imports.
 
 use crate::circles::in_circles;
-use crate::source::{Crate, attributes, crates};
+use crate::common::{files, text};
+use crate::source::{Crate, attributes, crates, is_test_item};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
@@ -66,6 +68,40 @@ fn seen_type(item: &syn::Item) -> Option<String> {
         _ => return None,
     };
     (!matches!(seen, syn::Visibility::Inherited)).then(|| name.to_string())
+}
+
+/// The place that an attribute gives the file of a module.
+fn told_place(attribute: &syn::Attribute) -> Option<String> {
+    let syn::Meta::NameValue(told) = &attribute.meta else { return None };
+    match &told.value {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(place), .. }) => Some(place.value()),
+        _ => None,
+    }
+}
+
+/// Notes the modules of a file that only tests have and whose files do not say so by their place.
+fn note_tests(file: &Path, misplaced: &mut BTreeSet<String>) {
+    let parsed = syn::parse_file(&text(file)).expect("Rust");
+    for item in parsed.items.iter().filter(|item| is_test_item(item)) {
+        let syn::Item::Mod(syn::ItemMod { ident, content: None, attrs, .. }) = item else {
+            continue;
+        };
+        let told = attrs.iter().filter(|a| a.path().is_ident("path")).find_map(told_place);
+        let place = told.unwrap_or_else(|| format!("{ident}.rs"));
+        let says = ["tests.rs", "testing.rs"].iter().any(|end| place.ends_with(end));
+        if !says && !place.contains("tests/") {
+            misplaced.insert(format!("{}: {place}", file.display()));
+        }
+    }
+}
+
+/// So that nobody need look into a file to know whether it is of the product.
+#[test]
+fn files_that_only_tests_have_stand_in_tests() {
+    let mut misplaced = BTreeSet::new();
+    let all = files("crates", &[".rs"]).into_iter().chain(files("bench", &[".rs"]));
+    all.for_each(|file| note_tests(&file, &mut misplaced));
+    assert!(misplaced.is_empty(), "neither in tests.rs nor below tests/: {misplaced:#?}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn is_test_only(attribute: &syn::Attribute) -> bool {
         _ => return false,
     };
     let words = words.replace(' ', "");
-    words == "test" || words.starts_with("all(test") || words == "any(test,fuzzing)"
+    words == "test" || words.starts_with("all(test") || words.starts_with("any(test,")
 }
 
 /// The attributes of an item.
@@ -99,6 +99,6 @@ pub(crate) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
 }
 
 /// Whether only tests have an item.
-fn is_test_item(item: &syn::Item) -> bool {
+pub(crate) fn is_test_item(item: &syn::Item) -> bool {
     attributes(item).iter().any(is_test_only)
 }

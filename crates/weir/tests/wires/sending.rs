@@ -122,8 +122,8 @@ pub(crate) fn it_may_go_and_come_back(test: &str, to: &str) {
     has_line(&ledger, &format!("refused 3 by {to}: 3 while it was down or gone"));
 }
 
-/// Nobody reads what the kernel sends by a device, so that its queue fills: what is sent are the
-/// first, in order, and the others are counted.
+/// No program reads what the kernel sends by a device, so that its queue fills: what is sent are
+/// the first, in order, and the others are counted.
 pub(crate) fn a_queue_that_stays_full_is_counted(test: &str, to: &str) {
     let Some(space) = Space::new(test) else { return };
     let folder = workplace();

@@ -1,6 +1,6 @@
 //! Memory that programs and this process share: the one value of an array map, mapped.
 //!
-//! What makes it sound: the mapping is as long as the value, filled up to whole pages, which the
+//! It is sound: the mapping is as long as the value, filled up to whole pages, which the
 //! kernel checks; it stays until the [`SharedMemory`] is dropped, and is only shown as words that
 //! are read and written as atomics, since programs write to them at any time.
 

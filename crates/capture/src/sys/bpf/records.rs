@@ -1,11 +1,11 @@
 //! A ring of records that programs write and this process reads (`BPF_MAP_TYPE_RINGBUF`).
 //!
-//! What makes it sound. The kernel maps a page with the counter of what was read, one with the
-//! counter of what was written, and the records twice, one copy after the other, so that each
-//! record lies in one piece. Counters and headers are read as atomics only. The records read as one
-//! slice of bytes that cannot be written here, while programs write to the part that was not handed
-//! out yet or was given back: as for memory of AF_XDP ([`xsk`](crate::sys::xsk)), nothing relies on
-//! reading the same value twice, and all access is by checked slices.
+//! It is sound for these reasons. The kernel maps a page with the counter of what was read, one
+//! with the counter of what was written, and the records twice, one copy after the other, so that
+//! each record lies in one piece. Counters and headers are read as atomics only. The records read
+//! as one slice of bytes that cannot be written here, while programs write to the part that was not
+//! handed out yet or was given back: as for memory of AF_XDP ([`xsk`](crate::sys::xsk)), nothing
+//! relies on reading the same value twice, and all access is by checked slices.
 
 use super::call::{MapCreate, bpf_fd, name_of};
 use super::map::MAP_CREATE;

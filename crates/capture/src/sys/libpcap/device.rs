@@ -1,7 +1,7 @@
 //! Captures from devices by libpcap (pcap(3PCAP)): interfaces of any system, and what only libpcap
 //! knows, such as USB, Bluetooth and netfilter's logs.
 //!
-//! What makes it sound: every function is given the prototype of its manual page, and stays loaded
+//! It is sound: every function is given the prototype of its manual page, and stays loaded
 //! for good; a handle is made by `pcap_create`, used by one thread at a time (it is moved, never
 //! shared), and closed once. Packets are lent to a function of ours for the length of a call, whose
 //! bytes and header libpcap guarantees for that long, and of whose bytes no more are believed than
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
     pub(crate) immediate: bool,
     /// Bytes of the system's buffer.
     pub(crate) buffer: usize,
-    /// Whose clock counts, where it is not the one that is usual: `PCAP_TSTAMP_…`.
+    /// The clock that counts, where it is not the one that is usual: `PCAP_TSTAMP_…`.
     pub(crate) stamps: Option<c_int>,
     /// `PCAP_D_…`, where it is not both.
     pub(crate) direction: Option<c_int>,
@@ -412,7 +412,7 @@ impl Drop for PcapHandle {
     }
 }
 
-/// Who takes packets, and what the fractions of their seconds are in nanoseconds.
+/// The reader that takes packets, and what the fractions of their seconds are in nanoseconds.
 struct Taker<'a> {
     take: &'a mut dyn FnMut(Packet<'_>),
     per_fraction: i64,

@@ -14,10 +14,10 @@ impl Extremes {
     /// Cells of a group.
     pub(super) const CELLS: usize = 2;
 
-    /// Those of a group without values: an identity of merging.
+    /// The cells of a group without values: an identity of merging.
     pub(super) const FRESH: [u64; Extremes::CELLS] = [u64::MAX, 0];
 
-    /// Those of a group.
+    /// The extremes of a group.
     pub(super) fn of(cells: CellsRef<'_>, group: u32) -> Extremes {
         Extremes(*cells.of(group))
     }

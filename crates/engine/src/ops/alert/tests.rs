@@ -1,13 +1,13 @@
-use crate::conform::{Frames, check, program};
 use crate::functions::Functions;
 use crate::limits::LATENESS_NS;
-use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, binary, field, int, summarize};
 use crate::rows::Collect;
 use crate::run::{Options, run};
 use crate::suppress::SuppressionList;
+use crate::tests::{Frames, check, program};
 use std::net::Ipv4Addr;
 use weir_base::alert::AlertSeverity;
+use weir_model::TimeRules;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::alert::{Compared, Peak, TextPart};
@@ -109,7 +109,7 @@ fn told(before: Stage, alert: Alert, packets: &[(i64, u8, usize)]) -> (Vec<Strin
     let frames = frames(packets);
     let rows = check(&program, &Functions::default(), &frames);
     let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: 60 * S };
-    let model = naive::run(&program, &Functions::default(), &mut frames.cut(&[7]), &rules);
+    let model = weir_model::run(&program, &Functions::default(), &mut frames.cut(&[7]), &rules);
     let schema = &program.pipelines[0].schema;
     let rows = rows.iter().map(|(_, cells)| row(cells, schema, &SHOWN)).collect();
     (rows, model.ledger.evicted)
@@ -358,7 +358,7 @@ fn told_with(list: &[Suppression], packets: &[(i64, u8, usize)]) -> (Vec<String>
         answers.push((sink.rows, outcome.ledger));
     }
     let with = (&program, list);
-    let model = naive::run_suppressing(with, &functions, &mut frames.cut(&[3]), &rules);
+    let model = weir_model::run_suppressing(with, &functions, &mut frames.cut(&[3]), &rules);
     for (rows, ledger) in answers {
         assert_eq!((rows, ledger), (model.rows.clone(), model.ledger.clone()));
     }

@@ -168,7 +168,7 @@ impl HalfConnection {
         if is_new && end == Some(s.end()) {
             self.opening = Some(s.time);
         } else if !is_new && end.is_some_and(|end| after(end, s.seq)) {
-            // Nobody knows which of the two an acknowledgment answers.
+            // It is not known which of the two an acknowledgment answers.
             self.opening = None;
         }
     }

@@ -8,14 +8,14 @@ const TIMED: usize = 8;
 /// Words of a direction: ends of segments, two a word, then times.
 pub(super) const WORDS: usize = TIMED / 2 + TIMED;
 
-/// The segments of one direction that are timed. Those that are held come first, by their ends.
+/// The segments of one direction that are timed. Segments that are held come first, by their ends.
 pub(super) struct Timed<'a> {
     words: &'a mut [u64],
     len: &'a mut u8,
 }
 
 impl Timed<'_> {
-    /// Those that `words` hold, `len` of them.
+    /// The segments that `words` hold, `len` of them.
     pub(super) fn new<'a>(words: &'a mut [u64], len: &'a mut u8) -> Timed<'a> {
         Timed { words, len }
     }

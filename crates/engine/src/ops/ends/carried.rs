@@ -2,6 +2,7 @@
 
 use super::outgoing::origin;
 use crate::expr::{Ctx, Src};
+use crate::hold::Hold;
 use crate::ops::operator::{Batch, Operator};
 use weir_packet::bits::Bits;
 use weir_plan::{Column, Type};
@@ -27,6 +28,8 @@ pub(crate) struct CarryFrames {
     /// Registers for the bytes, the length on the wire, and the [`origin`].
     pub(crate) slots: [usize; 3],
 }
+
+impl Hold for CarryFrames {}
 
 impl Operator for CarryFrames {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {

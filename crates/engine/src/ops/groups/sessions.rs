@@ -70,7 +70,7 @@ impl Groups {
             times.extend(rows.map(|r| (variant.start(r), (v as u64) << 32 | u64::from(r))));
         }
         times.sort_unstable_by(|(a, x), (b, y)| {
-            // Those of one key are of one layout, where they stand in the order they ended.
+            // Groups of one key are of one layout, where they stand in the order they ended.
             a.cmp(b).then_with(|| self.compare(group_id(*x), group_id(*y)).then(x.cmp(y)))
         });
         order.extend(times.iter().map(|(_, id)| *id));
@@ -96,7 +96,7 @@ impl Variant {
 
     /// Whether its rows are all there is to its groups.
     pub(in crate::ops) fn is_all_in_rows(&self, layout: &Layout) -> bool {
-        layout.text_parts().next().is_none() && !self.aggs.iter().any(|a| a.keeps_aside())
+        layout.text_parts().next().is_none() && !self.aggs.iter().any(|a| a.hints().keeps_aside)
     }
 
     fn append(
@@ -120,14 +120,14 @@ impl Variant {
             }
         }
         let stride = self.table.stride();
-        for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| a.keeps_aside()) {
+        for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| a.hints().keeps_aside) {
             let at = self.at[a];
             let fresh = &self.fresh[at - layout.words..][..agg.cells()];
             for new in (first..).take(rows.len()) {
                 self.table.row_mut(new)[at..at + fresh.len()].copy_from_slice(fresh);
             }
             let mut cells = Cells { rows: self.table.rows_mut(), stride, at };
-            if agg.merges_whole() {
+            if agg.hints().merges_whole {
                 map.clear();
                 map.resize(theirs.table.len(), NO_ROW);
                 rows.iter().zip(first..).for_each(|(&there, here)| map[there as usize] = here);

@@ -1,11 +1,12 @@
 //! What a `summarize` computes: its keys, its aggregates and its windows.
 
 use crate::agg;
-use crate::functions::{BuildContext, Functions, Peers};
+use crate::functions::Functions;
 use crate::key::{KeyPart, Layout};
 use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
 use crate::ops::session_words;
 use crate::ops::window_time::{downstream, window_start};
+use crate::peers::{BuildContext, Peers};
 use crate::table::HashKey;
 use std::sync::Arc;
 use weir_plan as plan;
@@ -22,7 +23,7 @@ pub(crate) struct Spec {
     pub(super) functions: Functions,
     /// What groups and values are hashed with.
     pub(in crate::ops) hash_key: HashKey,
-    /// Whose groups are merged with these.
+    /// The parties whose groups are merged with these.
     pub(in crate::ops) peers: Peers,
     pub(in crate::ops) parts: Vec<KeyPart>,
     pub(in crate::ops) layouts: Vec<Layout>,

@@ -237,7 +237,7 @@ impl Groups {
 }
 
 impl Variant {
-    /// Takes a key, which comes once; returns the row that it will have. Those that are looked up
+    /// Takes a key, which comes once; returns the row that it will have. Keys that are looked up
     /// gather in `coming` first.
     fn bring(&mut self, key: &[u64], session: bool, coming: &mut Keys) -> u32 {
         let row = self.table.len() + coming.len;

@@ -1,12 +1,12 @@
 //! What is remembered of one flow: the start of the stream in which a hello is awaited.
 
-use crate::limits::HELLO_PACKETS_MAX;
 use weir_packet::limits::HELLO_MAX;
 use weir_packet::pieces::Pieces;
 use weir_packet::quic::initial::{ClientKeys, CryptoFrames, initials};
 use weir_packet::tcp::{SYN, Tcp};
 use weir_packet::tls::ja4::Carrier;
 use weir_packet::tls::records::{Start, client_hello, handshake};
+use weir_plan::limits::HELLO_PACKETS_MAX;
 
 /// Bytes after which the start of a stream counts as that of a hello: a record's header and the
 /// type of the first message.

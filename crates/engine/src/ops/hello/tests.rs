@@ -1,10 +1,10 @@
 //! Tests of `hello`: everything through the harness that compares with the naive model.
 
-use crate::conform::{Frames, check, program};
 use crate::functions::Functions;
-use crate::naive::{self, TimeRules};
 use crate::ops::testing::field;
+use crate::tests::{Frames, check, program};
 use std::net::Ipv4Addr;
+use weir_model::TimeRules;
 use weir_packet::craft::Frame;
 use weir_packet::craft::messages::{client_hello, client_hello_with, in_records};
 use weir_packet::craft::quic::{Initial, crypto_frame};
@@ -50,7 +50,7 @@ fn shown_at(stages: Vec<Stage>, frames: &[(i64, Vec<u8>)]) -> Vec<String> {
     };
     let mut lines: Vec<String> = rows.iter().map(|(_, cells)| line(cells)).collect();
     let rules = TimeRules { lateness_ns: 1_000_000_000, jump_ns: 60_000_000_000 };
-    let ledger = naive::run(&program, &functions, &mut frames.cut(&[256]), &rules).ledger;
+    let ledger = weir_model::run(&program, &functions, &mut frames.cut(&[256]), &rules).ledger;
     if ledger.unfinished + ledger.evicted > 0 {
         lines.push(format!("unfinished {} evicted {}", ledger.unfinished, ledger.evicted));
     }
@@ -259,7 +259,7 @@ fn quic_over_packets() {
     let rows = shown(&[&[&one[..], &two].concat(), &three]);
     assert_eq!(rows, ["2 quic a.example 2"]);
     assert_eq!(shown(&[&one, &three]), ["unfinished 1 evicted 0"]);
-    // Nobody can read it without the first.
+    // It cannot be read without the first.
     assert!(shown(&[&two, &three]).is_empty());
 }
 

@@ -90,7 +90,7 @@ impl RowLayout {
         }
     }
 
-    /// Writes which values are there. Those that all rows have are written together.
+    /// Writes which values are there. Values that all rows have are written together.
     fn write_presence(&self, to: &mut [u64], rows: &Rows, chosen: &[u16], set: Bits) {
         let (mut at, mut everywhere) = (self.head, 0);
         let values = || std::iter::once(&rows.time).chain(self.columns(rows)).enumerate();

@@ -1,17 +1,17 @@
 use super::Side;
-use crate::conform::schema_after;
-use crate::conform::{Frames, check};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::{JUMP_NS, LATENESS_NS};
-use crate::naive::{self, TimeRules};
 use crate::node::Node as _;
 use crate::node::testing::last;
 use crate::ops::testing::{agg, compare, field, int, project, summarize};
 use crate::rows::Rows;
 use crate::table::HashKey;
+use crate::tests::schema_after;
+use crate::tests::{Frames, check};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
+use weir_model::TimeRules;
 use weir_packet::craft::Frame;
 use weir_packet::limits::BATCH;
 use weir_packet::source::LinkType;
@@ -96,7 +96,7 @@ fn joined(kind: JoinKind, within: (i64, i64), packets: &[(i64, Packet)]) -> Vec<
 
 fn ledger(program: &Program, packets: &[(i64, Packet)]) -> Ledger {
     let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
-    naive::run(program, &Functions::default(), &mut frames(packets), &rules).ledger
+    weir_model::run(program, &Functions::default(), &mut frames(packets), &rules).ledger
 }
 
 #[test]

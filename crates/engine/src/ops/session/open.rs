@@ -75,9 +75,9 @@ pub(super) struct Terms<'a> {
 /// Rows that are more to their session than its next.
 #[derive(Clone, Copy)]
 pub(super) struct Marked {
-    /// Those that close it.
+    /// The rows that close it.
     pub(super) until: Bits,
-    /// Those that join none that is closed.
+    /// The rows that join none that is closed.
     pub(super) unless: Bits,
     /// All of those, and those that came after the watermark had passed them.
     pub(super) slow: Bits,

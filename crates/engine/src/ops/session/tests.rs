@@ -1,15 +1,17 @@
 use super::*;
-use crate::conform::schema_after;
-use crate::conform::{Frames, check, check_stages, program};
 use crate::expr::{Ctx, Regs, Src};
-use crate::functions::{BuildContext, Functions, Peers};
-use crate::naive::{self, TimeRules};
+use crate::functions::Functions;
+use crate::node::testing::groups_of_last;
 use crate::ops::testing::{agg, compare, field, int, summarize};
+use crate::peers::{BuildContext, Peers};
 use crate::rows::Collect;
 use crate::run::{Options, run};
 use crate::table::HashKey;
+use crate::tests::schema_after;
+use crate::tests::{Frames, check, check_stages, program};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use weir_model::TimeRules;
 use weir_packet::column::Repr;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
@@ -151,7 +153,7 @@ fn windows_of_sessions_lose_none() {
         let packets: i64 = rows.iter().map(|(_, cells)| int_of(&cells[2])).sum();
         assert_eq!(packets, 400);
         let rules = TimeRules { lateness_ns: 1_000 * MS, jump_ns: 60_000 * MS };
-        let got = naive::run(&plan, &Functions::default(), &mut frames.cut(&[9]), &rules);
+        let got = weir_model::run(&plan, &Functions::default(), &mut frames.cut(&[9]), &rules);
         assert_eq!(got.ledger.late, 0);
     }
 }
@@ -256,7 +258,7 @@ fn at_the_bound_one_worker_ends_the_least_recent() {
             let s = Summarize { max_groups: max, until, ..sessions(&["ip.src"], session) };
             let plan = program(vec![Stage::Summarize(s)]);
             let rules = TimeRules { lateness_ns: 1_000 * MS, jump_ns: 60_000 * MS };
-            let model = naive::run(&plan, &Functions::default(), &mut hosts(), &rules);
+            let model = weir_model::run(&plan, &Functions::default(), &mut hosts(), &rules);
             assert!(model.ledger.evicted > 100);
             let rows: Vec<_> = model.rows.iter().map(|row| format!("{row:?}")).collect();
             for cuts in [&[BATCH][..], &[1], &[100, 3, 255]] {
@@ -326,20 +328,15 @@ impl ByHand {
         let clock = vec![at; n];
         let (time, origin) = (Src::Slot(1), None);
         let mut batch = Batch { ctx, time, order: &order, clock: &clock, origin };
-        self.sessions.push(&mut batch, Bits::first(n));
+        groups_of_last(|next| self.sessions.push(&mut batch, Bits::first(n), next));
     }
 
     /// Moves the watermark; returns how many sessions came out.
     fn watermark(&mut self, at: i64) -> usize {
-        let mut out = Vec::new();
-        self.sessions.watermark(at, &mut |start, groups| out.push((start, groups)));
-        out.into_iter()
-            .map(|(_, groups)| {
-                let n = groups.len();
-                self.sessions.recycle(groups);
-                n
-            })
-            .sum()
+        let out = groups_of_last(|next| _ = self.sessions.watermark(at, next));
+        let count = out.iter().map(Groups::len).sum();
+        out.into_iter().for_each(|groups| self.sessions.recycle(groups));
+        count
     }
 
     fn evicted(&self) -> u64 {
@@ -355,7 +352,7 @@ fn none_begins_while_too_many_wait() {
     let mut by_hand = ByHand::new(session, vec![agg(AggFunc::Count, None)]);
     by_hand.sessions.waiting_max = 3;
     by_hand.push(0, &[1, 1, 2, 2, 3, 4, 4, 5, 6, 3]);
-    // Those of 3 and 4 had begun; 4 ends, then none begins, and 3 ends too.
+    // The sessions of 3 and 4 had begun; 4 ends, then none begins, and 3 ends too.
     assert_eq!((by_hand.evicted(), by_hand.sessions.waiting()), (2, 4));
     assert_eq!(by_hand.watermark(1_000 * MS), 4);
     by_hand.push(1_000 * MS, &[5, 5]);
@@ -375,12 +372,10 @@ fn rows_of_sessions_that_came_out_are_used_again() {
             out += by_hand.watermark((second as i64 + 1) * 1_000 * MS);
             most = most.max(by_hand.sessions.groups.len());
         }
-        let mut last = Vec::new();
-        by_hand.sessions.finish(&mut |start, groups| last.push((start, groups)));
+        let last = groups_of_last(|next| by_hand.sessions.finish(next));
         assert!(last.len() == 1 && most < 600, "{most} rows");
-        assert!(out + last[0].1.len() > 6_000);
-        by_hand.sessions.finish(&mut |start, groups| last.push((start, groups)));
-        assert_eq!(last.len(), 1);
+        assert!(out + last[0].len() > 6_000);
+        assert!(groups_of_last(|next| by_hand.sessions.finish(next)).is_empty());
     }
 }
 
@@ -424,7 +419,7 @@ proptest! {
 /// What sessions are, whatever the order in which they come out: all columns of each, sorted.
 fn bag(plan: &Program, frames: &[(i64, Vec<u8>)], rules: &TimeRules) -> (Vec<String>, Ledger) {
     let mut source = Frames::new(LinkType::ETHERNET, frames).cut(&[64]);
-    let answer = naive::run(plan, &Functions::default(), &mut source, rules);
+    let answer = weir_model::run(plan, &Functions::default(), &mut source, rules);
     let mut rows: Vec<_> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
     rows.sort();
     (rows, answer.ledger)

@@ -2,7 +2,7 @@
 
 use super::error::{Mistake, Unwritable};
 use super::wire::{Members, Reader, Wire, Writer, expected, tagged, untag};
-use crate::keys::{FieldSet, KeyField, Network};
+use crate::keys::{FieldSet, KeyField, PrefixBits};
 use crate::types::Type;
 use crate::value::Value;
 use serde_json::Value as Json;
@@ -148,7 +148,7 @@ fn by_place(name: &str) -> Option<FieldId> {
 /// By the name of its field, or as an object with that and the bits that count.
 impl Wire for KeyField {
     fn write(&self, to: &mut Writer<'_>) -> Result<Json, Unwritable> {
-        let Some(Network { v4, v6 }) = self.network else { return self.field.write(to) };
+        let Some(PrefixBits { v4, v6 }) = self.network else { return self.field.write(to) };
         to.members(|to, object| {
             to.member(object, "prefix", &self.field)?;
             to.member(object, "v4", &v4)?;
@@ -161,7 +161,7 @@ impl Wire for KeyField {
             return FieldId::read(json, from).map(KeyField::from);
         }
         let object = Members::new(json, &["prefix", "v4", "v6"])?;
-        let bits = Network { v4: object.read("v4", from)?, v6: object.read("v6", from)? };
+        let bits = PrefixBits { v4: object.read("v4", from)?, v6: object.read("v6", from)? };
         let part = KeyField::with(object.read("prefix", from)?, bits);
         let known = part.filter(|part| part.network.is_some());
         known.ok_or_else(|| Mistake::new("there is no such network of a packet field"))

@@ -1,8 +1,8 @@
 //! What `weir explain --offload` shows: the plan with its kernel level, the program and its maps.
 
-use crate::offload::{KernelQuery, WORKERS_COUNT, refusal_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use weir_kernel::{KernelQuery, WORKERS_COUNT, refusal_of};
 use weir_offload::{Hook, KernelProgram, MapSpec, OffloadOptions};
 use weir_plan::Program;
 use weir_plan::functions::Signatures;

@@ -4,9 +4,6 @@ use super::session::Run;
 use crate::args::{Headers, RunOptions};
 use crate::exit::usage;
 use crate::kafka::{self, Carrier};
-use crate::partitions::outlets::PacketOutlets;
-use crate::partitions::reported::SourceReport;
-use crate::partitions::spread::{SpreadBy, Spreader};
 use crate::term::Term;
 use std::fs::File;
 use std::io::BufWriter;
@@ -19,6 +16,9 @@ use weir_kafka::address::KafkaTopic;
 use weir_kafka::limits::PARTITIONS_MAX;
 use weir_kafka::order::{CarrierOrder, PacketsOrder, SpillOrder, Task};
 use weir_kafka::packets::SpreadKey;
+use weir_partitions::outlets::PacketOutlets;
+use weir_partitions::reported::SourceReport;
+use weir_partitions::spread::{SpreadBy, Spreader};
 
 /// Bytes that go to the process that carries packets at once.
 const BUFFER_BYTES: usize = 1 << 20;

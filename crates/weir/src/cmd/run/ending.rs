@@ -30,7 +30,7 @@ impl Run<'_> {
         let records = self.reads_records().then(|| self.records.summary());
         let mut losses = ledger::losses(&outcome.ledger, captures.as_ref());
         if let Some(records) = &records {
-            // Those on the way have lines of their own.
+            // The losses on the way have lines of their own.
             let of_others = Ledger { lost: Lost::default(), ..outcome.ledger.clone() };
             losses = ledger::losses(&of_others, captures.as_ref()) + &records::losses(records);
         }

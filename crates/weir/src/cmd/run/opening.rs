@@ -5,12 +5,10 @@ use super::session::Run;
 use super::sinks::ProgramFiles;
 use crate::args::RunOptions;
 use crate::exit::usage;
-use crate::offload::{self, KernelQuery};
+use crate::offload;
 use crate::output::{Fresh, Taken};
 use crate::signals::CaughtSignals;
-use crate::source::{Stream, Take};
 use crate::stats::Stats;
-use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::user::become_user;
 use crate::wire::{Around, Wires};
@@ -23,12 +21,14 @@ use weir_capture::live::Handover;
 use weir_capture::lookback::LookbackOptions as Kept;
 use weir_capture::outlets::Outlets;
 use weir_capture::records::RecordPackets;
+use weir_capture::wrapped::{StoppableSource, Take};
 use weir_capture::write::{Folder, Made};
 use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_kafka::address::KafkaTopic;
+use weir_kernel::{KernelQuery, KernelRun, KernelTables, refusal_of};
 use weir_packet::egress::Egress as _;
 use weir_packet::source::{Source, SourceError};
 use weir_plan::Program;
@@ -86,7 +86,7 @@ pub(super) enum RowFiles {
 }
 
 impl RowFiles {
-    /// Those of the outputs.
+    /// The files of the outputs.
     pub(super) fn of_outputs(self) -> Option<Vec<Fresh>> {
         match self {
             RowFiles::Open(files) => Some(files),
@@ -94,7 +94,7 @@ impl RowFiles {
         }
     }
 
-    /// Those that each program has.
+    /// The files that each program has.
     pub(super) fn per_program(self) -> Option<ProgramFiles> {
         match self {
             RowFiles::PerProgram(files) => Some(files),
@@ -127,13 +127,13 @@ impl Run<'_> {
             filter.is_some(),
             self.program.captures().next().is_some(),
         );
-        let refused = refused.or_else(|| offload::refusal_of(&self.program));
+        let refused = refused.or_else(|| refusal_of(&self.program));
         if let Some(why) =
             refused.as_ref().filter(|_| !self.is_live() && live.is_offload_required())
         {
             return Err(usage(format!("--offload require: {why}")));
         }
-        let query = KernelQuery::new(&self.program, refused).read_by(self.options);
+        let query = KernelQuery::new(&self.program, refused).run_by(self.kernel_run());
         let input = if self.is_live() {
             let how = wire::How {
                 query: &query,
@@ -152,6 +152,17 @@ impl Run<'_> {
         };
         let senders = wire::senders(live, &sends, stop, around)?;
         Ok(OpenInput { input, senders, kernel: query.tables() })
+    }
+
+    /// How the run reads packets, for its part in the kernel.
+    fn kernel_run(&self) -> KernelRun {
+        KernelRun {
+            headers: self.options.headers(),
+            fragments: self.options.fragments,
+            pass: self.options.write.to.clone(),
+            may_change: self.options.takes_programs(),
+            quiet: self.options.quiet,
+        }
     }
 
     /// The captures, from their beginning.
@@ -335,7 +346,7 @@ impl Run<'_> {
         let end_passes = move || passes.iter().for_each(|passes| passes.end());
         let source: Box<dyn Source> = match input {
             Input::Files(captures) if stream => {
-                let (mut source, end) = Stream::start(move || captures.start())?;
+                let (mut source, end) = StoppableSource::start(move || captures.start())?;
                 heard.handle_signals(stats, move || {
                     end.end();
                     end_passes();

@@ -4,8 +4,6 @@
 use super::session::Run;
 use crate::args::PartitionRun;
 use crate::exit::Status;
-use crate::partitions::source::PartitionSource;
-use crate::partitions::up::{RowsUp, Up};
 use crate::stats::Stats;
 use crate::user::become_user;
 use crate::{group, ledger};
@@ -19,6 +17,8 @@ use weir_engine::reading::Reading;
 use weir_engine::run::{Options, Outcome, RunError, run};
 use weir_kafka::worker::FromWorker;
 use weir_packet::source::Source;
+use weir_partitions::source::PartitionSource;
+use weir_partitions::up::{RowsUp, Up};
 use weir_plan::physical::Physical;
 use weir_sandbox::{Needs, confine};
 use weir_sink::Named;
@@ -80,7 +80,7 @@ impl Run<'_> {
                 io::ErrorKind::BrokenPipe => Ok(Status::Ok),
                 _ => Err(e.into()),
             }),
-            // Who carries rows has gone: what is not committed is for the next run.
+            // The process that carries rows has gone: what is not committed is for the next run.
             Some(RunError::Sink(e) | RunError::Egress(e))
                 if matches!(
                     e.kind(),
@@ -102,7 +102,7 @@ impl Run<'_> {
         options: &Options,
     ) -> anyhow::Result<Outcome> {
         let probe = group::probe_of(self.options, of.partition);
-        // Who carries messages knows which life it is, and how many of them are out.
+        // The process that carries messages knows which life it is, and how many of them are out.
         let id = ProducerId::named(&probe, 0);
         let plan = Physical::new(&self.program, &[]);
         let producer = Producer::new(&plan, &self.functions, options, id)?;

@@ -38,7 +38,7 @@ pub(super) struct Publisher {
     carrier: Option<Carrier>,
 }
 
-/// What became of a run whose partial results were written.
+/// The fate of a run whose partial results were written.
 pub(super) struct Published {
     pub(super) outcome: Outcome,
     /// The process that still carries them to Kafka.

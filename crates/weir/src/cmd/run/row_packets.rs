@@ -1,7 +1,6 @@
 //! The packets of a row of the screen, looked for beside the run that it shows, and written into
 //! files.
 
-use crate::packets::{Earlier, FoundFile, Sought, file_of, list_of};
 use serde_json::Value as Json;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,6 +11,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::{Builder, Scope};
 use weir_http::NoPackets;
 use weir_packet::time::{parse_rfc3339, rfc3339};
+use weir_search::{Earlier, FoundFile, Sought, file_of, list_of};
 use weir_top::{FoundPacket, FoundPackets};
 
 /// Files of packets whose first has the same second.
@@ -55,7 +55,7 @@ impl<T: Send> RowSearch<T> {
         let (send, answer) = mpsc::channel();
         let (flag, failed) = (Arc::clone(&stop), send.clone());
         let body = move || {
-            // Nobody may wait for it any more.
+            // No thread may wait for it any more.
             drop(send.send(body(&flag)));
         };
         let started = Builder::new().name("packets".to_owned()).spawn_scoped(scope, body);
@@ -115,7 +115,7 @@ impl<'scope, 'env> RowPackets<'scope, 'env> {
         self.save = Some(RowSearch::start(self.scope, body));
     }
 
-    /// What became of the file, once.
+    /// The fate of the file, once.
     pub(super) fn saved(&mut self) -> Option<Result<String, String>> {
         answered(&mut self.save)
     }

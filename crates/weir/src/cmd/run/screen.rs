@@ -8,7 +8,6 @@ use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::{Status, usage};
 use crate::library::Entry;
-use crate::packets::{Earlier, Sought, of_condition, of_values};
 use crate::page::{RunPhase, of_packets};
 use crate::signals;
 use crate::stats::{RunCounts, Stats};
@@ -36,6 +35,7 @@ use weir_packet::source::Source;
 use weir_plan::Program;
 use weir_plan::change::continued;
 use weir_plan::together::side_by_side;
+use weir_search::{Earlier, Sought, of_condition, of_values};
 use weir_sink::json;
 use weir_top::{
     FoundPackets, LibraryQuery, ModelSink, Pace, PacketsWanted, Phase, RunState, Screen, ScreenRun,

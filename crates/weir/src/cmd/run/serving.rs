@@ -4,7 +4,6 @@
 use super::screen::PassSource;
 use super::serves::Serving;
 use super::session::Run;
-use crate::partitions::outlets::PacketOutlets;
 use crate::stats::{RunCounts, Stats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +14,7 @@ use weir_engine::rows::Sink;
 use weir_engine::run::{Options, Outcome};
 use weir_packet::source::{FrameBatch, Source as _, SourceError};
 use weir_packet::time::NO_TIME;
+use weir_partitions::outlets::PacketOutlets;
 use weir_plan::Program;
 
 /// The param of the page's programs.

@@ -6,7 +6,6 @@ use crate::delivery::{self, AlertTap};
 use crate::exports::Exports;
 use crate::metrics;
 use crate::observe::Observer as _;
-use crate::packets::{self, Earlier, ReadAgain};
 use crate::page;
 use crate::shelf::Shelf;
 use crate::stage_flow::StageMetrics;
@@ -19,6 +18,7 @@ use weir_control::Answers;
 use weir_deliver::Courier;
 use weir_engine::rows::{Output, Sink};
 use weir_http::{Api, AskShelf, HttpSocket, RowForm, RowLog};
+use weir_search::{Earlier, ReadAgain, finder};
 use weir_sink::RowOptions;
 
 /// What the API is made of: what answers, packets that are kept, and captures beside the run.
@@ -61,7 +61,7 @@ impl Run<'_> {
         let api = answers.filter(|_| is_api);
         let api = api.map(|answers| -> anyhow::Result<Api> {
             let earlier = self.earlier(held);
-            let packets = earlier.map(|earlier| packets::finder(earlier, Arc::clone(&answers)));
+            let packets = earlier.map(|earlier| finder(earlier, Arc::clone(&answers)));
             let (phase, rules) = (self.phase.clone(), self.options.rules.rules()?);
             let lookups = page::lookups(phase, rules, (stats, &answers));
             if let Some(shelf) = &shelf {

@@ -2,9 +2,7 @@
 
 use super::session::Run;
 use crate::control::{self, Limits};
-use crate::observe::Unread;
 use crate::output::{self, Collector, Fresh, Taken};
-use crate::partitions::up::RowsOut;
 use crate::progress::Progress;
 use crate::records;
 use crate::stats::Stats;
@@ -19,8 +17,10 @@ use weir_control::{
     Answers, ChangeBy, Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry,
     RowTarget, Rules, RunningProgram, Server, SiteParams, Suppressions,
 };
+use weir_engine::discard::Discard;
 use weir_engine::rows::Sink;
 use weir_engine::run::Changes;
+use weir_partitions::up::RowsOut;
 use weir_sink::queue::Queue;
 use weir_sink::{Named, RowOptions};
 
@@ -50,7 +50,7 @@ pub(super) struct Control<'a> {
 pub(super) struct ProgramFiles {
     /// Where those of programs that come later are made.
     pub(super) folder: Folder,
-    /// Those of the programs that the run begins with.
+    /// The files of the programs that the run begins with.
     pub(super) first: VecDeque<Vec<Fresh>>,
     /// Names of files that were written.
     pub(super) taken: Taken,
@@ -142,7 +142,7 @@ impl Run<'_> {
         }
         let target = match self.options.rows.out_dir {
             Some(_) => RowTarget::PerProgram,
-            None if self.serves.is_some() => RowTarget::Shared(Box::new(Unread)),
+            None if self.serves.is_some() => RowTarget::Shared(Box::new(Discard)),
             None => RowTarget::Shared(self.sink(None, progress, table)?),
         };
         let term = *self.term;

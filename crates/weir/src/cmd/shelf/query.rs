@@ -102,7 +102,7 @@ fn checked(text: &str, params: &[(String, String)]) -> Result<Program, Refusal> 
     Ok(program)
 }
 
-/// What became of a run.
+/// The fate of a run.
 struct Ran {
     rows: Vec<u8>,
     said: String,

@@ -1,11 +1,11 @@
 //! Runs of which some frames are counted elsewhere give the rows of runs over all frames.
 
-use crate::conform::{Frames, program};
 use crate::functions::Functions;
 use crate::kernel::{KernelCell, KernelFeed, KernelGroups};
 use crate::ops::testing::{agg, field, summarize};
 use crate::rows::Collect;
 use crate::run::{Options, run};
+use crate::tests::{Frames, program};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
