@@ -28,7 +28,7 @@ pub use reader::{HeldFrames, HeldSpan, RingReader};
 use crate::limits::{LOOKBACK_JUMP_NS, LOOKBACK_OPEN_MAX, LOOKBACK_SLACK_NS};
 use asking::Waiting;
 use file::{CaptureFile, Missed, is_plain};
-use ring::Kept;
+use ring::KeptFrame;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -223,7 +223,7 @@ impl Watch {
             let bytes = memory.get(start..end.min(memory.len())).unwrap_or(&[]);
             let ports = if with_ports { batch.ports(i) } else { None };
             let point = batch.capture_point(i);
-            held.ring.push(&Kept { ts, len, link, ports, point, bytes });
+            held.ring.push(&KeptFrame { ts, len, link, ports, point, bytes });
         }
     }
 

@@ -277,7 +277,7 @@ impl Registry {
             text.files.iter().map(|file| (file.path.as_str(), file)).collect();
         let query = Query { name: &text.source, text: &text.text };
         let params = self.rules.site.params(text);
-        let files = Known { sent: files, site: &self.rules.site };
+        let files = KnownFiles { sent: files, site: &self.rules.site };
         let options = Options {
             params: &params,
             program: &text.name,
@@ -349,18 +349,18 @@ fn stateful(program: &Program, pipeline: &Pipeline) -> Vec<(usize, String)> {
 }
 
 /// Files that came with a request, and those of the site.
-struct Known<'a> {
+struct KnownFiles<'a> {
     sent: BTreeMap<&'a str, &'a Attached>,
     site: &'a SiteParams,
 }
 
-impl std::fmt::Debug for Known<'_> {
+impl std::fmt::Debug for KnownFiles<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.sent.keys()).finish()
     }
 }
 
-impl Files for Known<'_> {
+impl Files for KnownFiles<'_> {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let sent = self.sent.get(path).map(|file| file.bytes.as_slice());
         let file = sent.or_else(|| self.site.file(path)).map(<[u8]>::to_vec);

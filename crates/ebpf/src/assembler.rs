@@ -19,12 +19,12 @@ pub struct Label(u32);
 #[derive(Clone, Default, Debug)]
 pub struct Assembler {
     code: Vec<EbpfInstruction<Label>>,
-    labels: Vec<Place>,
+    labels: Vec<LabelPlace>,
 }
 
 /// What is known of a label.
 #[derive(Clone, Default, Debug)]
-struct Place {
+struct LabelPlace {
     name: String,
     /// The instruction it stands before.
     at: Option<usize>,
@@ -84,7 +84,7 @@ impl Assembler {
     /// Makes a label, to be jumped to from anywhere; [`Assembler::bind`] says where it stands. The
     /// name is for listings.
     pub fn label(&mut self, name: &str) -> Label {
-        self.labels.push(Place { name: name.to_owned(), ..Place::default() });
+        self.labels.push(LabelPlace { name: name.to_owned(), ..LabelPlace::default() });
         Label(self.labels.len() as u32 - 1)
     }
 

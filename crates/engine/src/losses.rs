@@ -55,7 +55,7 @@ pub(crate) struct LossLookup {
 /// What is known so far.
 #[derive(Default)]
 struct Losses {
-    gaps: VecDeque<Known>,
+    gaps: VecDeque<KnownGap>,
     /// Frames of all gaps.
     lost: u64,
     /// Frames that came.
@@ -128,7 +128,7 @@ fn pane(s: &Summarize) -> Option<i64> {
 
 /// A gap. Of gaps in a row no number falls.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct KnownGap {
     /// The watermark when it was found.
     at: i64,
     since: i64,
@@ -346,16 +346,16 @@ impl Losses {
             self.halve();
         }
         let until = until.max(since);
-        self.gaps.push_back(Known { at: watermark, since, until, upto: self.lost });
+        self.gaps.push_back(KnownGap { at: watermark, since, until, upto: self.lost });
     }
 
     /// Takes gaps two by two as one.
     #[cold]
     fn halve(&mut self) {
-        let gaps: Vec<Known> = self.gaps.drain(..).collect();
+        let gaps: Vec<KnownGap> = self.gaps.drain(..).collect();
         self.gaps.extend(gaps.chunks(2).map(|two| {
             let (first, last) = (two[0], two[two.len() - 1]);
-            Known { until: last.until, upto: last.upto, ..first }
+            KnownGap { until: last.until, upto: last.upto, ..first }
         }));
     }
 
@@ -381,9 +381,9 @@ impl Saved for Losses {
     }
 }
 
-impl Saved for Known {
+impl Saved for KnownGap {
     fn pass(&mut self, at: &mut Checkpoint<'_>) -> Passed {
-        let Known { at: found, since, until, upto } = self;
+        let KnownGap { at: found, since, until, upto } = self;
         [found, since, until].into_iter().try_for_each(|time| at.pass(time))?;
         at.pass(upto)
     }

@@ -86,7 +86,7 @@ impl Seg {
 
 /// What was found: names of flags, and values by name.
 #[derive(Default)]
-struct Found {
+struct FoundFlags {
     flags: BTreeSet<&'static str>,
     news: BTreeSet<&'static str>,
     values: BTreeMap<&'static str, Value>,
@@ -165,8 +165,8 @@ fn segment(inputs: &[Value], ts: Option<i64>) -> Option<(bool, Seg)> {
 }
 
 impl Conversation {
-    fn hear(&mut self, forward: bool, s: &Seg) -> Found {
-        let mut found = Found::default();
+    fn hear(&mut self, forward: bool, s: &Seg) -> FoundFlags {
+        let mut found = FoundFlags::default();
         let start = self.sides.get(&forward).and_then(|side| side.start);
         if s.syn && s.ack.is_none() && start.is_some_and(|(start, _)| start != s.seq) {
             *self = Conversation::default();
@@ -193,7 +193,7 @@ impl Conversation {
         found
     }
 
-    fn round_trips(&mut self, me: &mut Sender, peer: &mut Sender, s: &Seg, found: &mut Found) {
+    fn round_trips(&mut self, me: &mut Sender, peer: &mut Sender, s: &Seg, found: &mut FoundFlags) {
         let mut put = |name, ns: Option<i64>| {
             found.values.extend(ns.map(|ns| (name, Value::Duration(ns))));
         };
@@ -266,7 +266,7 @@ fn starts(me: &mut Sender, peer: &mut Sender, s: &Seg) {
 }
 
 /// The rules in their order.
-fn classify(me: &mut Sender, peer: &mut Sender, rtt: Option<i64>, s: &Seg, found: &mut Found) {
+fn classify(me: &mut Sender, peer: &mut Sender, rtt: Option<i64>, s: &Seg, found: &mut FoundFlags) {
     let next = me.highest.map(|(end, _)| end);
     let peer_window = peer.latest.as_ref().map(|l| l.window);
     let acked = |side: &Sender| side.latest.as_ref().and_then(|l| l.ack);
@@ -349,7 +349,7 @@ fn sent_again(me: &Sender, peer: &Sender, rtt: Option<i64>, s: &Seg) -> Vec<&'st
     }
 }
 
-fn remember(me: &mut Sender, peer: &mut Sender, s: &Seg, found: &mut Found) {
+fn remember(me: &mut Sender, peer: &mut Sender, s: &Seg, found: &mut FoundFlags) {
     let probe = found.flags.contains("zero_window_probe");
     let moves = !probe && !s.rst;
     if moves && me.highest.is_none_or(|(end, _)| ahead(s.end(), end) > 0) {

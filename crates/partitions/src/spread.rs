@@ -79,7 +79,7 @@ impl Keys {
 }
 
 /// A partition, and the record that is being filled for it.
-struct Part {
+struct FilledRecord {
     record: PacketRecordBuilder,
     link: LinkType,
     /// The number of its next record, and packets in those before.
@@ -98,7 +98,7 @@ pub struct Spreader {
     key: SpreadKey,
     epoch: u64,
     keys: Keys,
-    parts: Vec<Part>,
+    parts: Vec<FilledRecord>,
     names: InterfaceNames,
     report: SourceReport,
     to: Box<dyn Write>,
@@ -129,7 +129,7 @@ impl Spreader {
         report: &SourceReport,
         to: Box<dyn Write>,
     ) -> Spreader {
-        let part = |_| Part {
+        let part = |_| FilledRecord {
             record: PacketRecordBuilder::default(),
             link: LinkType::ETHERNET,
             number: 0,

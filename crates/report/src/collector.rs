@@ -2,7 +2,7 @@
 
 use crate::findings::{Findings, are_alerts};
 use crate::programs::{Step, output_name};
-use crate::rows::{Kept, values};
+use crate::rows::{KeptRows, values};
 use crate::timeline::{TimeLine, Traffic};
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use weir_plan::{Schema, Value};
 
 /// What the rows of an output are for.
 #[derive(Debug)]
-enum Part {
+enum OutputUse {
     TimeLine,
     Alerts,
     /// Rows that are shown.
@@ -23,8 +23,8 @@ enum Part {
 /// Keeps the rows of a report, as far as a page shows them.
 #[derive(Debug)]
 pub struct Collector {
-    parts: Vec<(Part, Schema)>,
-    pub(crate) tables: BTreeMap<String, Kept>,
+    parts: Vec<(OutputUse, Schema)>,
+    pub(crate) tables: BTreeMap<String, KeptRows>,
     pub(crate) time_line: TimeLine,
     pub(crate) findings: Findings,
 }
@@ -41,7 +41,7 @@ impl Collector {
     }
 
     /// The rows of an output; none where it has none.
-    pub(crate) fn table(&self, name: &str) -> Kept {
+    pub(crate) fn table(&self, name: &str) -> KeptRows {
         self.tables.get(name).cloned().unwrap_or_default()
     }
 }
@@ -51,17 +51,17 @@ impl Sink for Collector {
         let part = |output: &Output| {
             let schema = &output.schema;
             let part = match output.name.as_deref().and_then(output_name) {
-                Some("time_line") => Part::TimeLine,
-                Some(name) => Part::Table(name.to_owned()),
-                None if are_alerts(schema) => Part::Alerts,
-                None => Part::Other,
+                Some("time_line") => OutputUse::TimeLine,
+                Some(name) => OutputUse::Table(name.to_owned()),
+                None if are_alerts(schema) => OutputUse::Alerts,
+                None => OutputUse::Other,
             };
             (part, schema.clone())
         };
         self.parts = outputs.iter().map(part).collect();
         for (part, schema) in &self.parts {
-            if let Part::Table(name) = part {
-                self.tables.entry(name.clone()).or_insert_with(|| Kept::new(schema));
+            if let OutputUse::Table(name) = part {
+                self.tables.entry(name.clone()).or_insert_with(|| KeptRows::new(schema));
             }
         }
         Ok(())
@@ -70,18 +70,18 @@ impl Sink for Collector {
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         let Some((part, schema)) = self.parts.get(output) else { return Ok(()) };
         match part {
-            Part::Other => {}
-            Part::Table(name) => {
+            OutputUse::Other => {}
+            OutputUse::Table(name) => {
                 if let Some(table) = self.tables.get_mut(name) {
                     table.push(rows);
                 }
             }
-            Part::Alerts => {
+            OutputUse::Alerts => {
                 for i in 0..rows.len {
                     self.findings.add(schema, &values(rows, i, schema));
                 }
             }
-            Part::TimeLine => {
+            OutputUse::TimeLine => {
                 for i in 0..rows.len {
                     if let [
                         Value::Time(ts),

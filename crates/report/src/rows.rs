@@ -6,15 +6,15 @@ use weir_plan::{Schema, TimeZone, Value};
 
 /// Rows with the names of their columns.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptRows {
     schema: Schema,
     rows: Vec<Vec<Value>>,
 }
 
-impl Kept {
+impl KeptRows {
     /// No rows with these columns.
-    pub(crate) fn new(schema: &Schema) -> Kept {
-        Kept { schema: schema.clone(), rows: Vec::new() }
+    pub(crate) fn new(schema: &Schema) -> KeptRows {
+        KeptRows { schema: schema.clone(), rows: Vec::new() }
     }
 
     /// Keeps rows, up to the bound.

@@ -100,7 +100,7 @@ fn plus(a: f64, b: f64) -> f64 {
 
 /// A key of an output.
 #[derive(Debug)]
-struct Known {
+struct KnownKey {
     number: u32,
     /// The sum of what it has in each column.
     totals: Vec<f64>,
@@ -114,7 +114,7 @@ struct OutputPlot {
     ts: usize,
     keys: Vec<usize>,
     columns: Vec<Drawn>,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownKey>,
     /// The number of the next key.
     next: u32,
     /// Keys that were added to the others, and come again as new ones if they do.
@@ -188,7 +188,7 @@ impl OutputPlot {
         let next = &mut self.next;
         let known = self.known.entry(key).or_insert_with(|| {
             *next += 1;
-            Known { number: *next - 1, totals: vec![0.0; values.len()] }
+            KnownKey { number: *next - 1, totals: vec![0.0; values.len()] }
         });
         let more = values.iter().map(|n| if n.is_nan() { 0.0 } else { n.abs() });
         known.totals.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
@@ -232,7 +232,7 @@ impl OutputPlot {
             }
             all
         };
-        let line = |(key, known): &(&String, &Known)| {
+        let line = |(key, known): &(&String, &KnownKey)| {
             let name = (*key).clone();
             PlotLine { name, points: points(&|number| number == known.number) }
         };

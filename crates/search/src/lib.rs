@@ -265,7 +265,7 @@ fn of_known(
 }
 
 /// Packets that were found, and what it takes to read them.
-struct Found {
+struct ReadablePackets {
     frames: FoundFrames,
     names: InterfaceNames,
     headers: Headers,
@@ -277,7 +277,7 @@ fn look(
     sought: &Sought,
     bounds: Bounds,
     stop: &Arc<AtomicBool>,
-) -> Result<Found, NoPackets> {
+) -> Result<ReadablePackets, NoPackets> {
     let last = sought.until.map_or(i64::MAX, |until| until.saturating_sub(1));
     let (mut source, names, headers): (Box<dyn Source>, InterfaceNames, Headers) = match earlier {
         Earlier::Ring(held) => {
@@ -292,10 +292,10 @@ fn look(
         }
     };
     let search = Search::new(&sought.stages, (sought.from, sought.until));
-    Ok(Found { frames: search.run(&mut *source, bounds, stop), names, headers })
+    Ok(ReadablePackets { frames: search.run(&mut *source, bounds, stop), names, headers })
 }
 
-impl Found {
+impl ReadablePackets {
     /// As a client wants them.
     fn answer(&self, earlier: &Earlier, sought: &Sought, form: PacketsForm) -> PacketsAnswer {
         if form == PacketsForm::Json {

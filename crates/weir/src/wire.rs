@@ -36,10 +36,10 @@ const DOWNS_MAX: usize = 256;
 
 /// What happened to interfaces, for the ledger: the latest notes.
 #[derive(Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Kept>>);
+pub(crate) struct Notes(Arc<Mutex<KeptNotes>>);
 
 #[derive(Default)]
-struct Kept {
+struct KeptNotes {
     latest: VecDeque<String>,
     /// The number of notes before them.
     earlier: u64,

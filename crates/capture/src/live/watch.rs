@@ -18,7 +18,7 @@ pub(crate) struct Watch {
     all: Interfaces,
     /// Whether those to come are, too.
     any: bool,
-    known: Known,
+    known: WatchedLinks,
     looked: Option<Stopwatch>,
 }
 
@@ -29,7 +29,7 @@ impl Watch {
         // In this order: what happens between is said twice, which does no harm.
         let (changes, all) = (LinkChanges::open()?, Interfaces::open()?);
         let any = names.iter().any(|name| name == ANY);
-        let mut known = Known::default();
+        let mut known = WatchedLinks::default();
         for interface in all.all()? {
             if any || names.contains(&interface.name) {
                 known.begin(interface, any);
@@ -77,7 +77,7 @@ impl Watch {
 
 /// Interfaces by the kernel's numbers, which names may change under.
 #[derive(Default)]
-struct Known {
+struct WatchedLinks {
     links: BTreeMap<u32, Link>,
     /// What is to be reported first.
     unreported: Vec<Event>,
@@ -91,7 +91,7 @@ struct Link {
     reported: bool,
 }
 
-impl Known {
+impl WatchedLinks {
     /// Takes in an interface that is there from the beginning. Of all interfaces some are down as a
     /// rule; one that was asked for is not to be, which is reported first.
     fn begin(&mut self, interface: LinkInfo, any: bool) {
@@ -145,7 +145,7 @@ mod tests {
         let report: ReportEvent =
             Box::new(move |e| to.lock().expect("no panic").push(e.to_string()));
         let is = |up| LinkInfo { name: "eth0".to_owned(), index: 7, up, ..LinkInfo::default() };
-        let mut known = Known::default();
+        let mut known = WatchedLinks::default();
         known.begin(is(at_first), any);
         known.unreported.drain(..).for_each(|event| report(&event));
         for up in then {

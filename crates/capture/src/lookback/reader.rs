@@ -4,7 +4,7 @@
 //! The thread that reads a wire waits for a reader only as long as it takes to copy some frames: a
 //! lock goes to the first that comes, which may be a reader again, so readers let that thread pass.
 
-use super::ring::{FrameRing, Kept, RingCursor};
+use super::ring::{FrameRing, KeptFrame, RingCursor};
 use crate::limits::LOOKBACK_READ_BYTES;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -124,13 +124,13 @@ impl Copied {
     }
 
     /// Whether a batch of them has room for one more, which is of their link type.
-    pub(super) fn takes(&self, frame: &Kept<'_>) -> bool {
+    pub(super) fn takes(&self, frame: &KeptFrame<'_>) -> bool {
         frame.link == self.link && self.frames.len() < BATCH
     }
 
     /// Copies a frame.
-    pub(super) fn push(&mut self, frame: &Kept<'_>) {
-        let Kept { ts, len, ports, point, bytes, .. } = *frame;
+    pub(super) fn push(&mut self, frame: &KeptFrame<'_>) {
+        let KeptFrame { ts, len, ports, point, bytes, .. } = *frame;
         let (at, caplen) = (self.bytes.len() as u32, bytes.len() as u32);
         self.bytes.extend_from_slice(bytes);
         self.frames.push(CopiedFrame { at, caplen, ts, len, ports, point });

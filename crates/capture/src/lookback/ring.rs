@@ -12,7 +12,7 @@ const HEAD: usize = 28;
 
 /// A frame that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Kept<'a> {
+pub(super) struct KeptFrame<'a> {
     /// When, in nanoseconds since 1970.
     pub(super) ts: i64,
     /// Its length on the wire.
@@ -77,7 +77,7 @@ impl FrameRing {
 
     /// Keeps a frame.
     #[inline]
-    pub(super) fn push(&mut self, frame: &Kept<'_>) {
+    pub(super) fn push(&mut self, frame: &KeptFrame<'_>) {
         let size = HEAD + frame.bytes.len();
         if size > self.memory.len() {
             self.forgotten = self.forgotten.max(Some(frame.ts));
@@ -135,13 +135,13 @@ impl FrameRing {
     }
 
     /// The record at a place, and where the next one is.
-    fn record(&self, at: usize) -> (Kept<'_>, usize) {
+    fn record(&self, at: usize) -> (KeptFrame<'_>, usize) {
         let (head, rest) = self.memory[at..].split_at(HEAD);
         let u16_at = |i: usize| u16::from_le_bytes([head[i], head[i + 1]]);
         let u32_at = |i| u32::from(u16_at(i)) | u32::from(u16_at(i + 2)) << 16;
         let caplen = u32_at(12) as usize;
         let ts = u64::from(u32_at(0)) | u64::from(u32_at(4)) << 32;
-        let kept = Kept {
+        let kept = KeptFrame {
             ts: ts as i64,
             len: u32_at(8),
             link: LinkType(u16_at(16)),
@@ -167,7 +167,7 @@ impl FrameRing {
     pub(super) fn read_on(
         &self,
         cursor: &mut RingCursor,
-        mut take: impl FnMut(Kept<'_>) -> bool,
+        mut take: impl FnMut(KeptFrame<'_>) -> bool,
     ) -> u64 {
         let skipped = self.first.saturating_sub(cursor.number);
         cursor.number = cursor.number.max(self.first);
@@ -189,7 +189,7 @@ impl FrameRing {
     }
 
     /// All frames, in the order they came.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Kept<'_>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = KeptFrame<'_>> {
         let mut at = self.tail;
         (0..self.records).map(move |_| {
             if at == self.wrap {
@@ -207,10 +207,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kept(ts: i64, bytes: &[u8]) -> Kept<'_> {
+    fn kept(ts: i64, bytes: &[u8]) -> KeptFrame<'_> {
         let ports = (ts % 3 == 0).then_some([ts as u16, 53]);
         let (link, point) = (LinkType(ts as u16 % 5), CapturePoint::of(ts as u32 % 7));
-        Kept { ts, len: bytes.len() as u32 + 4, link, ports, point, bytes }
+        KeptFrame { ts, len: bytes.len() as u32 + 4, link, ports, point, bytes }
     }
 
     #[test]

@@ -68,7 +68,7 @@ struct Set {
     layout: Layout,
     /// Where the group stands in a key.
     group: (usize, u32),
-    kept: Kept,
+    kept: KeptKeys,
     keys: Keys,
     /// How often each of `keys` came.
     times: [u64; BATCH],
@@ -76,7 +76,7 @@ struct Set {
 }
 
 /// How keys are kept.
-enum Kept {
+enum KeptKeys {
     /// Sorted.
     Log(Log),
     /// In a table, whose only cell is how often one came.
@@ -119,7 +119,7 @@ impl<'a> Values<'a> {
         work.clear();
         for set in self.sets {
             let raw = |key: &[u64]| set.layout.part(key, 0).unwrap_or(0);
-            if let Kept::Log(log) = &set.kept {
+            if let KeptKeys::Log(log) = &set.kept {
                 let logged = log.of(self.group).iter();
                 work.extend(logged.map(|&(key, times)| (raw(&[log.key(key)]), times)));
             }
@@ -142,8 +142,8 @@ impl<'a> Values<'a> {
     /// A value of [`Values::rising`], as [`Column::raw`] has it.
     pub(super) fn logged(&self, logged: u64) -> u128 {
         match &self.sets[0].kept {
-            Kept::Log(log) => self.sets[0].layout.part(&[log.key(logged)], 0).unwrap_or(0),
-            Kept::Table { .. } => 0,
+            KeptKeys::Log(log) => self.sets[0].layout.part(&[log.key(logged)], 0).unwrap_or(0),
+            KeptKeys::Table { .. } => 0,
         }
     }
 
@@ -190,8 +190,8 @@ impl Tally {
 impl Set {
     fn new(layout: Layout, hash_key: HashKey) -> Set {
         let kept = match Log::new(&layout, VALUES_MAX) {
-            Some(log) => Kept::Log(log),
-            None => Kept::Table {
+            Some(log) => KeptKeys::Log(log),
+            None => KeptKeys::Table {
                 table: Table::new(layout.words, 1, VALUES_MAX, hash_key),
                 order: Vec::new(),
                 starts: Vec::new(),
@@ -212,12 +212,12 @@ impl Set {
         let n = self.keys.len;
         let mut found = [NO_ROW; BATCH];
         let table = match &mut self.kept {
-            Kept::Log(log) => {
+            KeptKeys::Log(log) => {
                 log.extend(&self.keys.words[0][..n]);
                 self.keys.len = 0;
                 return 0;
             }
-            Kept::Table { table, .. } => table,
+            KeptKeys::Table { table, .. } => table,
         };
         table.lookup_words(&mut self.keys, &[0], &mut found);
         self.keys.len = 0;
@@ -237,7 +237,7 @@ impl Set {
 
     /// Puts a key beside those at hand, and counts them if they are a batch.
     fn put(&mut self, key: &[u64], times: u64) -> u64 {
-        if let Kept::Log(log) = &mut self.kept {
+        if let KeptKeys::Log(log) = &mut self.kept {
             log.put(key[0], times);
             return 0;
         }
@@ -258,8 +258,8 @@ impl Set {
     /// Calls `f` with each key and how often it came; with some several times.
     fn each(&self, mut f: impl FnMut(&[u64], u64)) {
         match &self.kept {
-            Kept::Log(log) => log.each(|key, times| f(&[key], times)),
-            Kept::Table { table, .. } => {
+            KeptKeys::Log(log) => log.each(|key, times| f(&[key], times)),
+            KeptKeys::Table { table, .. } => {
                 let (stride, words) = (table.stride(), table.key_words());
                 let rows = table.rows().chunks_exact(stride.max(1)).take(table.len());
                 rows.for_each(|row| f(&row[..words], row[words]));
@@ -271,8 +271,8 @@ impl Set {
     fn settle(&mut self) {
         let (word, shift) = self.group;
         match &mut self.kept {
-            Kept::Log(log) => log.settle(),
-            Kept::Table { table, order, starts } => {
+            KeptKeys::Log(log) => log.settle(),
+            KeptKeys::Table { table, order, starts } => {
                 let (stride, words) = (table.stride(), table.key_words());
                 let rows = || table.rows().chunks_exact(stride.max(1)).take(table.len());
                 gather(rows().map(|row| (row[..words][word] >> shift) as u32), order, starts);
@@ -284,11 +284,11 @@ impl Set {
     #[inline(always)]
     fn ids(&self, group: usize) -> &[u32] {
         match &self.kept {
-            Kept::Table { order, starts, .. } => match starts.get(group..group + 2) {
+            KeptKeys::Table { order, starts, .. } => match starts.get(group..group + 2) {
                 Some(&[start, end]) => &order[start as usize..end as usize],
                 _ => &[],
             },
-            Kept::Log(_) => &[],
+            KeptKeys::Log(_) => &[],
         }
     }
 
@@ -296,8 +296,8 @@ impl Set {
     #[inline(always)]
     fn logged(&self, group: usize) -> &[Counted] {
         match &self.kept {
-            Kept::Log(log) => log.of(group),
-            Kept::Table { .. } => &[],
+            KeptKeys::Log(log) => log.of(group),
+            KeptKeys::Table { .. } => &[],
         }
     }
 
@@ -305,25 +305,25 @@ impl Set {
     #[inline(always)]
     fn row(&self, row: u32) -> (&[u64], u64) {
         match &self.kept {
-            Kept::Table { table, .. } => {
+            KeptKeys::Table { table, .. } => {
                 let words = table.key_words();
                 (table.key(row), table.rows()[row as usize * table.stride() + words])
             }
-            Kept::Log(_) => (&[], 0),
+            KeptKeys::Log(_) => (&[], 0),
         }
     }
 
     fn refused(&self) -> u64 {
         match &self.kept {
-            Kept::Log(log) => log.refused(),
-            Kept::Table { .. } => 0,
+            KeptKeys::Log(log) => log.refused(),
+            KeptKeys::Table { .. } => 0,
         }
     }
 
     fn clear(&mut self) {
         match &mut self.kept {
-            Kept::Log(log) => log.clear(),
-            Kept::Table { table, order, starts } => {
+            KeptKeys::Log(log) => log.clear(),
+            KeptKeys::Table { table, order, starts } => {
                 table.clear();
                 order.clear();
                 starts.clear();

@@ -55,7 +55,7 @@ impl Automaton {
         compiler: &mut Compiler<'_>,
         scope: &Scope,
     ) -> Option<Automaton> {
-        let found = Found::explore(states, compiler)?;
+        let found = ExploredValues::explore(states, compiler)?;
         let (mut base, mut choices) = (0u64, Vec::new());
         for (n, updates) in found.updates.iter().enumerate() {
             for (e, from) in updates {
@@ -168,7 +168,7 @@ fn switches(all: Vec<Choice>) -> (Vec<Switch>, Vec<Choice>) {
 }
 
 /// What exploring the values of a scan gives.
-struct Found {
+struct ExploredValues {
     /// The values that each state takes, the initial one first.
     values: Vec<Vec<Value>>,
     /// What a step of each state's value adds to the number of the automaton's state.
@@ -178,8 +178,8 @@ struct Found {
     updates: Vec<Vec<(Expr, Vec<usize>)>>,
 }
 
-impl Found {
-    fn explore(states: &[ScanState], compiler: &Compiler<'_>) -> Option<Found> {
+impl ExploredValues {
+    fn explore(states: &[ScanState], compiler: &Compiler<'_>) -> Option<ExploredValues> {
         let fold =
             |e: &Expr, states: &[Value]| Folder { functions: compiler.functions(), states }.fold(e);
         let start: Option<Vec<Value>> = states
@@ -204,11 +204,11 @@ impl Found {
             }
             updates.push(after);
         }
-        Found::number(&known, &updates)
+        ExploredValues::number(&known, &updates)
     }
 
     /// Numbers the states of the automaton.
-    fn number(known: &[Vec<Value>], after: &[Vec<Expr>]) -> Option<Found> {
+    fn number(known: &[Vec<Value>], after: &[Vec<Expr>]) -> Option<ExploredValues> {
         let states = known[0].len();
         let mut values: Vec<Vec<Value>> = vec![Vec::new(); states];
         for k in known {
@@ -230,7 +230,7 @@ impl Found {
         if total > AUTOMATON_STATES {
             return None;
         }
-        let mut found = Found { values, radix, updates: vec![Vec::new(); states] };
+        let mut found = ExploredValues { values, radix, updates: vec![Vec::new(); states] };
         for (k, after) in known.iter().zip(after) {
             let state: usize = (0..states).map(|n| found.step(n, &k[n])).sum();
             for (n, e) in after.iter().enumerate() {
@@ -331,10 +331,12 @@ mod tests {
         let (functions, mut fields) = (Functions::default(), Vec::new());
         let mut compiler = Compiler::new(&functions, &mut fields);
         let states = [ScanState { name: "s".into(), output: 0, init, update }];
-        Found::explore(&states, &compiler).map(|found| found.values[0].len()).inspect(|_| {
-            let made = Automaton::of(&states, &mut compiler, &Scope::default());
-            assert!(made.is_some());
-        })
+        ExploredValues::explore(&states, &compiler).map(|found| found.values[0].len()).inspect(
+            |_| {
+                let made = Automaton::of(&states, &mut compiler, &Scope::default());
+                assert!(made.is_some());
+            },
+        )
     }
 
     fn next_below(n: i64) -> Expr {

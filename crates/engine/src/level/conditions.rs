@@ -9,14 +9,14 @@ use weir_plan::physical::Conditions;
 
 /// The conditions, with what is known of the batch at hand.
 pub(super) struct SharedConditions {
-    all: Vec<Known>,
+    all: Vec<KnownCondition>,
     /// Of each pipeline those that its packets must meet, by position.
     of: Vec<Vec<usize>>,
     regs: Regs,
 }
 
 /// A condition.
-struct Known {
+struct KnownCondition {
     condition: Cond,
     /// The rows of this batch that were asked.
     asked: Bits,
@@ -34,7 +34,7 @@ impl SharedConditions {
         let mut compiler = Compiler::new(placed.with.functions, fields);
         let mut known = |e| {
             let condition = compiler.condition(e, &Scope::default());
-            Known { condition, asked: Bits::NONE, holds: Bits::NONE }
+            KnownCondition { condition, asked: Bits::NONE, holds: Bits::NONE }
         };
         let all = conditions.shared.iter().map(&mut known).collect();
         SharedConditions { all, of: conditions.of.clone(), regs: compiler.regs }

@@ -27,7 +27,7 @@ pub(crate) struct Emitter {
     emitted: u64,
     sorter: Sorter,
     order: Vec<u64>,
-    work: Box<Work>,
+    work: Box<EmitScratch>,
     /// Where windows do not come out as they are.
     windows: Option<Windows>,
     /// Where it is known what was lost, if an aggregate asks for that.
@@ -39,7 +39,7 @@ pub(crate) struct Emitter {
 }
 
 /// Scratch of one chunk.
-struct Work {
+struct EmitScratch {
     /// The groups of the chunk, by variant.
     picked: [Picked; 2],
     /// The results of one aggregate for one of several variants, one column for each output
@@ -71,7 +71,7 @@ impl Emitter {
             emitted: 0,
             sorter: Sorter::default(),
             order: Vec::new(),
-            work: Box::new(Work { picked: [picked(), picked()], columns }),
+            work: Box::new(EmitScratch { picked: [picked(), picked()], columns }),
             windows: Windows::of(spec),
             losses: None,
             seen: 1.0,
@@ -296,7 +296,7 @@ impl Ahead<'_> {
     }
 }
 
-impl Work {
+impl EmitScratch {
     /// Takes the groups of a chunk apart by variant.
     fn pick(&mut self, chunk: &[u64]) {
         self.picked.iter_mut().for_each(|p| p.len = 0);

@@ -26,7 +26,7 @@ use super::groups::{Groups, Spec};
 use super::operator::Batch;
 use super::summarize::packet_field;
 use super::window_time::passed_rows;
-use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
+use super::work::{AggArgs, GroupingScratch, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Src, Val};
 use crate::hold::Hold as _;
@@ -69,7 +69,7 @@ pub(crate) struct Sessions {
     /// row.
     doomed: Vec<(u64, u32, u32)>,
     evicted: u64,
-    work: Box<Work>,
+    work: Box<GroupingScratch>,
     /// Where the times of the rows at hand stand.
     time: Src,
     /// Scratch: rows to look at.
@@ -106,7 +106,7 @@ impl Sessions {
             direct: fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &spec.layouts)),
             open: spec.layouts.iter().map(|_| OpenSessions::new(session, spec.hash_key)).collect(),
             in_rows: variants.all(|(v, layout)| v.is_all_in_rows(layout)),
-            work: Work::new(&spec),
+            work: GroupingScratch::new(&spec),
             groups,
             session,
             keys,

@@ -17,7 +17,7 @@
 use super::groups::{Groups, Spec};
 use super::operator::Batch;
 use super::window_time::{clock_times, late_rows, one_window, window_start};
-use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
+use super::work::{AggArgs, GroupingScratch, drop_refused, in_turn, update_all};
 use crate::checkpoint::{BadState, Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::expr::Val;
@@ -50,7 +50,7 @@ pub(crate) struct Summarize {
     evicted: u64,
     /// Whether an aggregate counts late rows.
     counts_late: bool,
-    work: Box<Work>,
+    work: Box<GroupingScratch>,
 }
 
 /// Whether an aggregate must see the rows of a group in their order. Making some keys directly
@@ -82,7 +82,7 @@ impl Summarize {
         let direct = fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &spec.layouts));
         Summarize {
             counts_late: spec.plan.aggs.iter().any(|agg| agg.func == AggFunc::Late),
-            work: Work::new(&spec),
+            work: GroupingScratch::new(&spec),
             spec,
             keys,
             aggs,

@@ -14,7 +14,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::AggFunc;
 
 /// Scratch of one batch.
-pub(super) struct Work {
+pub(super) struct GroupingScratch {
     pub(super) key_srcs: Vec<Src>,
     agg_srcs: Vec<(Vec<Src>, Bits)>,
     pub(super) positions: Vec<u16>,
@@ -53,9 +53,9 @@ pub(super) fn in_turn(mut rows: Bits, narrow: Bits, mut take: impl FnMut(Bits, u
     }
 }
 
-impl Work {
-    pub(super) fn new(spec: &Spec) -> Box<Work> {
-        Box::new(Work {
+impl GroupingScratch {
+    pub(super) fn new(spec: &Spec) -> Box<GroupingScratch> {
+        Box::new(GroupingScratch {
             key_srcs: Vec::new(),
             agg_srcs: spec.plan.aggs.iter().map(|_| (Vec::new(), Bits::NONE)).collect(),
             positions: Vec::with_capacity(BATCH),
@@ -109,7 +109,12 @@ impl Work {
 }
 
 /// Updates the aggregates of the groups that the rows have.
-pub(super) fn update_all(variant: &mut Variant, work: &Work, batch: &Batch<'_>, rows: Bits) {
+pub(super) fn update_all(
+    variant: &mut Variant,
+    work: &GroupingScratch,
+    batch: &Batch<'_>,
+    rows: Bits,
+) {
     let mut a = 0;
     while a < variant.aggs.len() {
         a += match update_together(a, variant, work, &batch.ctx, batch.time, rows) {
@@ -124,7 +129,7 @@ pub(super) fn update_all(variant: &mut Variant, work: &Work, batch: &Batch<'_>, 
 fn update_together(
     a: usize,
     variant: &mut Variant,
-    work: &Work,
+    work: &GroupingScratch,
     ctx: &Ctx<'_>,
     time: Src,
     rows: Bits,
@@ -149,7 +154,7 @@ fn update_together(
 fn update_one(
     a: usize,
     variant: &mut Variant,
-    work: &Work,
+    work: &GroupingScratch,
     batch: &Batch<'_>,
     rows: Bits,
 ) -> usize {

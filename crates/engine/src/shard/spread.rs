@@ -59,11 +59,11 @@ struct ByKey {
     direct: Vec<Direct>,
     /// Scratch: the packed keys of each layout.
     packed: Vec<Keys>,
-    found: Found,
+    found: FoundOwners,
 }
 
 /// Recipients packets are.
-struct Found {
+struct FoundOwners {
     /// Of those whose keys are packed, the positions in the batch.
     positions: Vec<u16>,
     /// Of each that was found so far.
@@ -168,7 +168,10 @@ impl ByKey {
             sources: key.iter().map(source).collect(),
             direct: whole.map(|key| Direct::new(&key, &layouts)).unwrap_or_default(),
             packed: layouts.iter().map(|layout| Keys::new(layout.words)).collect(),
-            found: Found { positions: Vec::with_capacity(BATCH), owners: Box::new([0; BATCH]) },
+            found: FoundOwners {
+                positions: Vec::with_capacity(BATCH),
+                owners: Box::new([0; BATCH]),
+            },
             parts,
             layouts,
         }
@@ -244,7 +247,7 @@ impl Source {
     }
 }
 
-impl Found {
+impl FoundOwners {
     /// Makes these packets the ones whose keys are packed.
     fn choose(&mut self, rows: Bits) -> Chosen<'_> {
         choose(rows, &mut self.positions);

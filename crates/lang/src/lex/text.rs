@@ -12,9 +12,9 @@ pub(super) fn string(text: &str) -> LiteralRead {
         let mut out = String::new();
         for part in parts {
             match part {
-                Part::Char(c) => out.push(c),
-                Part::Byte(b, _) if b.is_ascii() => out.push(char::from(b)),
-                Part::Byte(b, span) => {
+                QuotedPiece::Char(c) => out.push(c),
+                QuotedPiece::Byte(b, _) if b.is_ascii() => out.push(char::from(b)),
+                QuotedPiece::Byte(b, span) => {
                     let message = format!("`\\x{b:02x}` is not a character by itself");
                     let help = format!("write `\\u{{{b:x}}}` for the character, or `b\"...\"`");
                     return Err(Diagnostic::new(Code::BadEscape, span, message).help(help));
@@ -33,8 +33,10 @@ pub(super) fn bytes(text: &str) -> LiteralRead {
         let mut out = Vec::new();
         for part in parts {
             match part {
-                Part::Char(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-                Part::Byte(b, _) => out.push(b),
+                QuotedPiece::Char(c) => {
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes())
+                }
+                QuotedPiece::Byte(b, _) => out.push(b),
             }
         }
         Value::Bytes(out.into())
@@ -43,14 +45,14 @@ pub(super) fn bytes(text: &str) -> LiteralRead {
 }
 
 /// A piece of what stands between quotes.
-enum Part {
+enum QuotedPiece {
     Char(char),
     /// `\xNN`, and where.
     Byte(u8, Span),
 }
 
 /// Reads from the quote at byte `open` to the closing one, on the same line.
-fn quoted(text: &str, open: usize) -> (usize, Result<Vec<Part>, Diagnostic>) {
+fn quoted(text: &str, open: usize) -> (usize, Result<Vec<QuotedPiece>, Diagnostic>) {
     let mut parts = Vec::new();
     let mut fault = None;
     let mut at = open + 1;
@@ -64,14 +66,16 @@ fn quoted(text: &str, open: usize) -> (usize, Result<Vec<Part>, Diagnostic>) {
             '\\' => {
                 let (len, part) = escape(&text[at..]);
                 match part {
-                    Some(Part::Byte(b, _)) => parts.push(Part::Byte(b, Span::new(at, at + len))),
+                    Some(QuotedPiece::Byte(b, _)) => {
+                        parts.push(QuotedPiece::Byte(b, Span::new(at, at + len)))
+                    }
                     Some(part) => parts.push(part),
                     None => fault = fault.or_else(|| Some(bad_escape(text, at, len))),
                 }
                 at += len;
             }
             c => {
-                parts.push(Part::Char(c));
+                parts.push(QuotedPiece::Char(c));
                 at += c.len_utf8();
             }
         }
@@ -85,8 +89,8 @@ fn quoted(text: &str, open: usize) -> (usize, Result<Vec<Part>, Diagnostic>) {
 
 /// Reads the escape that `text` starts with. `None` for one that stands for nothing; the length is
 /// then what to underline.
-fn escape(text: &str) -> (usize, Option<Part>) {
-    let part = |c: char| (2, Some(Part::Char(c)));
+fn escape(text: &str) -> (usize, Option<QuotedPiece>) {
+    let part = |c: char| (2, Some(QuotedPiece::Char(c)));
     match text[1..].chars().next() {
         Some('n') => part('\n'),
         Some('t') => part('\t'),
@@ -94,7 +98,9 @@ fn escape(text: &str) -> (usize, Option<Part>) {
         Some('0') => part('\0'),
         Some(c @ ('"' | '\\')) => part(c),
         Some('x') => match text.get(2..4).map(|hex| u8::from_str_radix(hex, 16)) {
-            Some(Ok(b)) if !text[2..].starts_with('+') => (4, Some(Part::Byte(b, Span::NOWHERE))),
+            Some(Ok(b)) if !text[2..].starts_with('+') => {
+                (4, Some(QuotedPiece::Byte(b, Span::NOWHERE)))
+            }
             _ => (2, None),
         },
         Some('u') => {
@@ -102,7 +108,7 @@ fn escape(text: &str) -> (usize, Option<Part>) {
             let hex = hex.map(|(hex, _)| hex).filter(|h| (1..=6).contains(&h.len()));
             let code = hex.and_then(|h| u32::from_str_radix(h.trim_start_matches('+'), 16).ok());
             match (hex, code.and_then(char::from_u32)) {
-                (Some(hex), Some(c)) => (4 + hex.len(), Some(Part::Char(c))),
+                (Some(hex), Some(c)) => (4 + hex.len(), Some(QuotedPiece::Char(c))),
                 _ => (2, None),
             }
         }

@@ -4,7 +4,7 @@ use super::cells::{Cell, Fact, TableView, facts};
 use super::whole::Whole;
 use crate::markup::Markup;
 use crate::number::{grouped, length, moment, short, zone_name};
-use crate::rows::Kept;
+use crate::rows::KeptRows;
 use weir_packet::known;
 
 pub(super) fn section(whole: &Whole<'_>) -> Markup {
@@ -74,7 +74,7 @@ fn signed(n: u64) -> i64 {
 }
 
 /// Link types, if there are several or an unusual one.
-fn links(m: &mut Markup, links: &Kept, packets: i64, bytes: i64) {
+fn links(m: &mut Markup, links: &KeptRows, packets: i64, bytes: i64) {
     let mut table = TableView::new("By link type", &["Link type", "Bytes", "Packets", "Share"]);
     for row in links.rows() {
         let number = row.count("linktype");

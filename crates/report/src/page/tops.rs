@@ -3,7 +3,7 @@
 use super::cells::{Cell, TableView};
 use super::whole::Whole;
 use crate::markup::Markup;
-use crate::rows::{Kept, KeptRow};
+use crate::rows::{KeptRow, KeptRows};
 use weir_packet::known;
 use weir_plan::Value;
 
@@ -16,7 +16,7 @@ fn totals(whole: &Whole<'_>) -> [i64; 2] {
 /// A table of bytes and packets by key, with what is left of the total.
 fn by_bytes(
     whole: &Whole<'_>,
-    rows: &Kept,
+    rows: &KeptRows,
     mut table: TableView,
     label: impl Fn(KeptRow<'_>) -> String,
 ) -> Markup {

@@ -20,11 +20,11 @@ use weir_packet::limits::BATCH;
 /// A scan in rounds.
 pub(super) struct Rounds {
     texts: Pool,
-    work: Box<Work>,
+    work: Box<RoundsScratch>,
 }
 
 /// Scratch of one batch.
-struct Work {
+struct RoundsScratch {
     /// The table row of each row.
     place: [u32; BATCH],
     /// The row before it with the same key, of those after the first round.
@@ -69,7 +69,7 @@ fn width(state: &State) -> usize {
 
 impl Rounds {
     pub(super) fn new() -> Rounds {
-        let work = Work {
+        let work = RoundsScratch {
             place: [0; BATCH],
             before: [0; BATCH],
             round: [0; BATCH],

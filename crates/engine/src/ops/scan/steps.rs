@@ -13,11 +13,11 @@ use weir_packet::limits::BATCH;
 /// A scan that is an automaton. The mode's byte of a row is its state.
 pub(super) struct Steps {
     automaton: Automaton,
-    work: Box<Work>,
+    work: Box<StepsScratch>,
 }
 
 /// Scratch of one batch, by row.
-struct Work {
+struct StepsScratch {
     /// Four bits for each state before, the state after.
     transitions: [u64; BATCH],
     /// The state after the row.
@@ -28,7 +28,7 @@ struct Work {
 
 impl Steps {
     pub(super) fn new(automaton: Automaton) -> Steps {
-        let work = Box::new(Work { transitions: [0; BATCH], after: [0; BATCH], seen: 0 });
+        let work = Box::new(StepsScratch { transitions: [0; BATCH], after: [0; BATCH], seen: 0 });
         Steps { automaton, work }
     }
 
@@ -67,7 +67,7 @@ impl Steps {
         terms: TakeTerms<'_>,
         these: Range<usize>,
     ) -> usize {
-        let Work { transitions, after, seen } = &mut *self.work;
+        let StepsScratch { transitions, after, seen } = &mut *self.work;
         let (mut came, first) = (0u32, terms.first << MODE_BITS);
         let end = store.find_or_add(
             terms,
@@ -88,7 +88,7 @@ impl Steps {
 
     /// Writes the states after the rows.
     pub(super) fn end(&self, batch: &mut Batch<'_>, rows: Bits, states: &[State]) {
-        let Work { after, seen, .. } = &*self.work;
+        let StepsScratch { after, seen, .. } = &*self.work;
         let n = batch.ctx.n;
         let state = |i: usize| after[i] as usize & (AUTOMATON_STATES - 1);
         for (s, to) in states.iter().enumerate() {

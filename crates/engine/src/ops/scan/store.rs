@@ -81,7 +81,7 @@ pub(super) struct Age {
 }
 
 /// A row of the table as the row of a batch finds it.
-pub(super) struct Found<'a> {
+pub(super) struct FoundRow<'a> {
     /// Its number.
     pub(super) row: u32,
     /// Its words after the key.
@@ -208,7 +208,7 @@ impl Store {
         &mut self,
         terms: TakeTerms<'_>,
         these: Range<usize>,
-        f: impl FnMut(usize, Found<'_>),
+        f: impl FnMut(usize, FoundRow<'_>),
     ) -> usize {
         match self.layout.words {
             1 => self.find_or_add_fixed::<1>(terms, these, f),
@@ -224,7 +224,7 @@ impl Store {
         &mut self,
         terms: TakeTerms<'_>,
         these: Range<usize>,
-        f: impl FnMut(usize, Found<'_>),
+        f: impl FnMut(usize, FoundRow<'_>),
     ) -> usize {
         self.find_or_add_by(
             terms,
@@ -247,7 +247,7 @@ impl Store {
         &mut self,
         terms: TakeTerms<'_>,
         these: Range<usize>,
-        mut f: impl FnMut(usize, Found<'_>),
+        mut f: impl FnMut(usize, FoundRow<'_>),
         same: impl Fn(&[u64], &[[u64; BATCH]], usize) -> bool,
     ) -> usize {
         let (stride, key_words) = (self.stride, self.layout.words);
@@ -283,7 +283,7 @@ impl Store {
             let (clock, last) = (terms.clock[i], cells[LAST] as i64);
             let fresh = added || clock.saturating_sub(last) >= terms.idle_ns;
             cells[LAST] = last.max(clock) as u64;
-            f(i, Found { row, cells, fresh });
+            f(i, FoundRow { row, cells, fresh });
         }
         end
     }

@@ -40,11 +40,11 @@ pub(super) struct Connections {
     /// nobody reads.
     outputs: Vec<Option<usize>>,
     tracked: Tracked,
-    work: Box<Work>,
+    work: Box<TcpScratch>,
 }
 
 /// Scratch of one batch, by row.
-struct Work {
+struct TcpScratch {
     segments: [Segment; BATCH],
     findings: [Finding; BATCH],
 }
@@ -54,8 +54,10 @@ impl Connections {
         assert_eq!(inputs.len(), INPUTS, "one for each field that is read");
         let is_read = |column: usize| outputs[column].is_some();
         let tracked = Tracked { stamps: is_read(TSVAL_RTT), segments: is_read(ACK_RTT) };
-        let work =
-            Work { segments: [Segment::default(); BATCH], findings: [Finding::default(); BATCH] };
+        let work = TcpScratch {
+            segments: [Segment::default(); BATCH],
+            findings: [Finding::default(); BATCH],
+        };
         Connections { inputs, outputs, tracked, work: Box::new(work) }
     }
 
@@ -126,7 +128,7 @@ impl Connections {
         terms: TakeTerms<'_>,
         these: Range<usize>,
     ) -> usize {
-        let Work { segments, findings } = &mut *self.work;
+        let TcpScratch { segments, findings } = &mut *self.work;
         let (first, tracked) = (terms.first << MODE_BITS, self.tracked);
         store.find_or_add(terms, these, |i, found| {
             found.cells[META] = first + ((i as u64) << MODE_BITS);

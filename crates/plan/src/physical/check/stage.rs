@@ -48,7 +48,7 @@ pub(super) fn check(program: &Program, signatures: &Signatures) -> Fits {
         };
         for (s, stage) in pipeline.stages.iter().enumerate() {
             let at = format!("{id}, stage {}", s + 1);
-            let place = Place {
+            let place = StagePlace {
                 first: s == 0 && pipeline.input != Input::Packets,
                 last: s + 1 == pipeline.stages.len() && pipeline.printed,
                 before: &ends,
@@ -102,7 +102,7 @@ fn width(stage: &Stage) -> usize {
 }
 
 /// Where a stage stands.
-struct Place<'a> {
+struct StagePlace<'a> {
     /// First, in a pipeline over another one.
     first: bool,
     /// Last, in a pipeline that is printed.
@@ -124,7 +124,7 @@ fn placed<'a>(
     columns.into_iter().all(&mut placed)
 }
 
-impl Place<'_> {
+impl StagePlace<'_> {
     fn fits(&self, stage: &Stage, rows: &Rows) -> bool {
         let reach = Reach {
             input: &rows.schema,

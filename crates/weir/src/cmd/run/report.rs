@@ -51,7 +51,7 @@ pub(crate) struct ReportJob<'a> {
 }
 
 /// Where the page goes, open.
-enum Place {
+enum PagePlace {
     Stdout,
     File(Untouched),
 }
@@ -120,10 +120,10 @@ impl Run<'_> {
         self.become_user()?;
         let mut made = Made::default();
         let place = match output.as_os_str() == "-" {
-            true => Place::Stdout,
+            true => PagePlace::Stdout,
             false => {
                 let file = made.open(output);
-                Place::File(Untouched::new(file.with_context(|| output.display().to_string())?))
+                PagePlace::File(Untouched::new(file.with_context(|| output.display().to_string())?))
             }
         };
         let outlets: Outlets = self.outlets(&input, Senders::default())?;
@@ -188,15 +188,15 @@ impl Run<'_> {
     }
 
     /// Writes the page. A reader that takes nothing is not waited for once a signal came.
-    fn write_page(&self, place: Place, text: &str) -> std::io::Result<()> {
+    fn write_page(&self, place: PagePlace, text: &str) -> std::io::Result<()> {
         let stops = [Arc::clone(&self.stop)];
         match place {
-            Place::Stdout => {
+            PagePlace::Stdout => {
                 let mut out = StoppableWriter::stdout(&stops)?;
                 out.write_all(text.as_bytes())?;
                 out.flush()
             }
-            Place::File(file) => {
+            PagePlace::File(file) => {
                 let mut file = file.begin()?;
                 file.write_all(text.as_bytes())?;
                 file.flush()
