@@ -1,7 +1,7 @@
 //! Jobs on a cluster of Flink: to start them, to ask for them, to end them.
 
 use super::rest::Rest;
-use crate::args::{JobArgs, SavepointArgs, SubmitArgs};
+use crate::args::{FlinkArgs, JobArgs, SavepointArgs, SubmitArgs};
 use crate::exit::Status;
 use crate::term::Term;
 use anyhow::{Context as _, bail};
@@ -17,7 +17,7 @@ const SAVEPOINT_PAUSE: Duration = Duration::from_millis(100);
 /// Uploads the jar and starts a job; prints its number.
 pub(super) fn submit(args: &SubmitArgs, job: &str) -> anyhow::Result<Status> {
     let jar = std::fs::read(&args.jar).with_context(|| args.jar.display().to_string())?;
-    let rest = Rest::new(&args.flink);
+    let rest = Rest::new(&args.flink)?;
     let (probes, checkpoint) = (args.probes.join(","), args.checkpoint_ms.to_string());
     let mut given: Vec<(&str, &str)> = vec![
         ("--job", job),
@@ -45,8 +45,8 @@ pub(super) fn submit(args: &SubmitArgs, job: &str) -> anyhow::Result<Status> {
 }
 
 /// Prints a line for each job: its number, its state, its name.
-pub(super) fn list(flink: &str) -> anyhow::Result<Status> {
-    let answer = Rest::new(flink).get("/jobs/overview")?;
+pub(super) fn list(args: &FlinkArgs) -> anyhow::Result<Status> {
+    let answer = Rest::new(args)?.get("/jobs/overview")?;
     let mut text = String::new();
     for job in answer["jobs"].as_array().into_iter().flatten() {
         let word = |key: &str| job[key].as_str().unwrap_or("?").to_owned();
@@ -57,7 +57,7 @@ pub(super) fn list(flink: &str) -> anyhow::Result<Status> {
 
 /// Prints the state of a job, and what went through each of its stages.
 pub(super) fn status(args: &JobArgs) -> anyhow::Result<Status> {
-    let rest = Rest::new(&args.flink);
+    let rest = Rest::new(&args.flink)?;
     let job = rest.get(&format!("/jobs/{}", args.job))?;
     let word = |json: &Json| json.as_str().unwrap_or("?").to_owned();
     let mut text = format!("{}: {}\n", word(&job["name"]), word(&job["state"]));
@@ -106,13 +106,13 @@ fn missing(accumulators: &Json) -> u64 {
 
 /// Ends a job. What it has not committed is lost.
 pub(super) fn cancel(args: &JobArgs) -> anyhow::Result<Status> {
-    Rest::new(&args.flink).patch(&format!("/jobs/{}?mode=cancel", args.job))?;
+    Rest::new(&args.flink)?.patch(&format!("/jobs/{}?mode=cancel", args.job))?;
     Ok(Status::Ok)
 }
 
 /// Writes a savepoint, and prints where it is.
 pub(super) fn savepoint(args: &SavepointArgs, term: &Term) -> anyhow::Result<Status> {
-    let rest = Rest::new(&args.job.flink);
+    let rest = Rest::new(&args.job.flink)?;
     let job = &args.job.job;
     let request = json!({ "cancel-job": args.cancel, "target-directory": args.to });
     let answer = rest.post(&format!("/jobs/{job}/savepoints"), &request)?;
