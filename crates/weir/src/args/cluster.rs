@@ -86,6 +86,10 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) kafka: String,
 
+    /// Properties of Kafka's client for TLS and SASL, as lines of NAME=VALUE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_config: Option<PathBuf>,
+
     /// The topic that the probes publish to
     #[arg(long, value_name = "TOPIC")]
     pub(crate) topic: String,
@@ -130,6 +134,14 @@ pub(crate) struct SubmitArgs {
     /// Read the topic up to its present end, close all windows, and end
     #[arg(long)]
     pub(crate) bounded: bool,
+
+    /// Let rows go to a topic or a table that has rows already, or that another job writes
+    #[arg(long)]
+    pub(crate) append: bool,
+
+    /// Make the topics of rows and events where they are absent, with the settings of the broker
+    #[arg(long)]
+    pub(crate) create_topics: bool,
 }
 
 /// The URL of a database. The job shows it to whoever may see the job.

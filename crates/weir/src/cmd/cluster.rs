@@ -1,5 +1,6 @@
 //! `weir cluster`: the upper levels of queries on Apache Flink.
 
+mod client;
 mod jobs;
 mod rest;
 
