@@ -76,7 +76,7 @@ impl<'a> Merges<'a> {
         let mut command = Command::new(self.weir);
         command.args(["cluster", "submit", "-e", query, "--kafka", &kafka, "--topic", topic]);
         command.args(["--probes", &load.roster(), "--to", to, "--flink", &flink, "--jar"]);
-        command.arg(&self.jar).args(is_bounded.then_some("--bounded"));
+        command.arg(&self.jar).arg("--create-topics").args(is_bounded.then_some("--bounded"));
         Ok(process::run("weir cluster submit", &mut command)?.out.trim().to_owned())
     }
 

@@ -24,7 +24,9 @@ mod watch;
 pub(crate) mod wires;
 mod write;
 
-pub(crate) use cluster::{ClusterArgs, ClusterCommand, JobArgs, SavepointArgs, SubmitArgs};
+pub(crate) use cluster::{
+    ClusterArgs, ClusterCommand, FlinkArgs, JobArgs, SavepointArgs, SubmitArgs,
+};
 pub(crate) use confine::ConfineArgs;
 pub(crate) use deliver::DeliverArgs;
 pub(crate) use doctor::DoctorArgs;

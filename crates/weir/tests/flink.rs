@@ -11,6 +11,8 @@ mod common;
 mod kills;
 #[path = "flink/losses.rs"]
 mod losses;
+#[path = "flink/places.rs"]
+mod places;
 #[path = "flink/random.rs"]
 mod random;
 #[path = "common/same_rows.rs"]
@@ -26,7 +28,7 @@ use same_rows::are_the_same;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 fn weir(args: &[&str]) -> Output {
     let mut command = Command::cargo_bin("weir").expect("the binary");
@@ -395,7 +397,11 @@ const ABOVE: [(&str, &str); 3] = [
 struct Cluster {
     settings: Vec<(&'static str, String)>,
     jars: &'static Jars,
+    /// One is up at a time.
+    _only: MutexGuard<'static, ()>,
 }
+
+static ONLY: Mutex<()> = Mutex::new(());
 
 impl Cluster {
     fn new(test: &str) -> Option<Cluster> {
@@ -404,10 +410,12 @@ impl Cluster {
         let settings = vec![
             ("KAFKA_PORT", "19592".to_owned()),
             ("KAFKA_HOME", home("test-kafka")),
+            ("KAFKA_SECURE", "1".to_owned()),
             ("FLINK_PORT", "18581".to_owned()),
             ("FLINK_HOME", home("test-flink")),
         ];
-        let cluster = Cluster { settings, jars };
+        let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+        let cluster = Cluster { settings, jars, _only: only };
         // What an earlier test left that was ended with violence.
         cluster.down();
         let _ = fs::remove_dir_all(home("test-kafka"));
@@ -465,6 +473,7 @@ impl Cluster {
         text(&output.stdout).trim().to_owned()
     }
 
+    /// Tries to start a job over the probes a and b.
     fn try_submit(&self, query: &str, topic: &str, to: &str, more: &[&str]) -> Output {
         self.submitted(&["-e", query], topic, to, more)
     }
@@ -473,7 +482,15 @@ impl Cluster {
         let jar = self.jars.job.to_str().expect("a plain path");
         let servers = ["--kafka", "127.0.0.1:19592", "--flink", "127.0.0.1:18581", "--jar", jar];
         let job = ["--topic", topic, "--probes", "a,b", "--to", to, "--checkpoint-ms", "500"];
+        let servers = [&servers[..], &["--create-topics"]].concat();
         weir(&[&["cluster", "submit"], queries, &servers, &job, more].concat())
+    }
+
+    /// Tries the same with no more than these options.
+    fn try_plain(&self, more: &[&str]) -> Output {
+        let jar = self.jars.job.to_str().expect("a plain path");
+        let servers = ["--flink", "127.0.0.1:18581", "--jar", jar, "--probes", "a,b"];
+        weir(&[&["cluster", "submit", "-e", places::QUERY][..], &servers, more].concat())
     }
 
     fn ask(&self, args: &[&str]) -> String {
@@ -522,5 +539,14 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     alerts::the_library_gives_the_rows_of_one_run(&cluster);
     kills::a_killed_task_manager_changes_no_total(&cluster);
     kills::another_run_may_read_in_another_way(&cluster);
+}
+
+#[test]
+fn a_job_starts_where_its_rows_belong() {
+    const TEST: &str = "a_job_starts_where_its_rows_belong";
+    let Some(cluster) = Cluster::new(TEST) else { return };
+    places::topics_are_there_before_a_job(&cluster);
+    places::rows_do_not_come_twice(&cluster);
+    places::a_job_speaks_tls_and_sasl(&cluster);
     tables::rows_go_into_tables_once(&cluster);
 }

@@ -40,9 +40,17 @@ pub(crate) enum ClusterCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct FlinkArgs {
-    /// The REST interface of Flink
-    #[arg(long, value_name = "HOST:PORT", default_value = FLINK)]
+    /// The REST interface of Flink, as HOST:PORT or https://HOST:PORT
+    #[arg(long, value_name = "PLACE", default_value = FLINK)]
     pub(crate) flink: String,
+
+    /// Certificates that Flink's is checked by, as PEM; without it, those of the system
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flink_ca: Option<PathBuf>,
+
+    /// A file with a token for Flink, or with all that the header `Authorization` has
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flink_token: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -51,9 +59,8 @@ pub(crate) struct JobArgs {
     #[arg(value_name = "JOB", value_parser = job_number)]
     pub(crate) job: String,
 
-    /// The REST interface of Flink
-    #[arg(long, value_name = "HOST:PORT", default_value = FLINK)]
-    pub(crate) flink: String,
+    #[command(flatten)]
+    pub(crate) flink: FlinkArgs,
 }
 
 #[derive(Args, Debug)]
@@ -79,6 +86,10 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) kafka: String,
 
+    /// Properties of Kafka's client for TLS and SASL, as lines of NAME=VALUE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_config: Option<PathBuf>,
+
     /// The topic that the probes publish to
     #[arg(long, value_name = "TOPIC")]
     pub(crate) topic: String,
@@ -96,9 +107,8 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "URL", value_parser = database)]
     pub(crate) database: Option<String>,
 
-    /// The REST interface of Flink
-    #[arg(long, value_name = "HOST:PORT", default_value = FLINK)]
-    pub(crate) flink: String,
+    #[command(flatten)]
+    pub(crate) flink: FlinkArgs,
 
     /// The job's jar: `cluster/flink.sh jar` builds it
     #[arg(long, value_name = "FILE", default_value = "weir-flink.jar")]
@@ -124,6 +134,14 @@ pub(crate) struct SubmitArgs {
     /// Read the topic up to its present end, close all windows, and end
     #[arg(long)]
     pub(crate) bounded: bool,
+
+    /// Let rows go to a topic or a table that has rows already, or that another job writes
+    #[arg(long)]
+    pub(crate) append: bool,
+
+    /// Make the topics of rows and events where they are absent, with the settings of the broker
+    #[arg(long)]
+    pub(crate) create_topics: bool,
 }
 
 /// The URL of a database. The job shows it to whoever may see the job.

@@ -1,5 +1,6 @@
 //! `weir cluster`: the upper levels of queries on Apache Flink.
 
+mod client;
 mod jobs;
 mod rest;
 
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &ClusterArgs, term: &Term) -> anyhow::Result<Status> {
             Some(job) => jobs::submit(args, &job),
             None => Ok(Status::Usage),
         },
-        ClusterCommand::List(args) => jobs::list(&args.flink),
+        ClusterCommand::List(args) => jobs::list(args),
         ClusterCommand::Status(args) => jobs::status(args),
         ClusterCommand::Cancel(args) => jobs::cancel(args),
         ClusterCommand::Savepoint(args) => jobs::savepoint(args, term),

@@ -56,7 +56,7 @@ impl Flink {
         let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
         let servers = ["--kafka", kafka, "--flink", PLACE, "--jar", &self.jar];
         let job = ["--topic", "partials", "--probes", probes, "--to", "rows"];
-        let settings = ["--checkpoint-ms", "500", "--parallelism", "2"];
+        let settings = ["--create-topics", "--checkpoint-ms", "500", "--parallelism", "2"];
         let args = [&["cluster", "submit"], &queries[..], &servers, &job, &settings].concat();
         rows(&args).trim().to_owned()
     }

@@ -155,6 +155,7 @@ fn what_cannot_be_is_refused(cluster: &Cluster, postgres: &Postgres) {
     postgres.sql("CREATE TABLE fewer (ts timestamptz, n int8)");
     refused("fewer", &postgres.url, "column \"ip.src\" does not exist");
     refused("weir_batches", &postgres.url, "table weir_batches has the batches");
+    refused("types", &postgres.url, "table `types` has rows");
     let long = "x".repeat(64);
     refused(&long, &postgres.url, "PostgreSQL cuts names of more than 63 bytes");
     refused("none", "jdbc:postgresql://127.0.0.1:1/weir?user=weir", "Connection to 127.0.0.1:1");

@@ -1,8 +1,9 @@
 //! Jobs on a cluster of Flink: to start them, to ask for them, to end them.
 
+use super::client;
 use super::rest::Rest;
-use crate::args::{JobArgs, SavepointArgs, SubmitArgs};
-use crate::exit::Status;
+use crate::args::{FlinkArgs, JobArgs, SavepointArgs, SubmitArgs};
+use crate::exit::{Status, usage};
 use crate::term::Term;
 use anyhow::{Context as _, bail};
 use serde_json::{Value as Json, json};
@@ -10,25 +11,32 @@ use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
-/// How often Flink is asked whether a savepoint is written, and for how long.
-const SAVEPOINT_LOOKS: u32 = 1200;
-const SAVEPOINT_PAUSE: Duration = Duration::from_millis(100);
+/// How often Flink is asked whether a savepoint is written, or a job has ended, and when again.
+const LOOKS: u32 = 1200;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Uploads the jar and starts a job; prints its number.
 pub(super) fn submit(args: &SubmitArgs, job: &str) -> anyhow::Result<Status> {
     let jar = std::fs::read(&args.jar).with_context(|| args.jar.display().to_string())?;
-    let rest = Rest::new(&args.flink);
+    let rest = Rest::new(&args.flink)?;
+    refuse_in_use(&rest, args)?;
     let (probes, checkpoint) = (args.probes.join(","), args.checkpoint_ms.to_string());
+    let is = |set: bool| if set { "true" } else { "false" };
     let mut given: Vec<(&str, &str)> = vec![
         ("--job", job),
         ("--kafka", &args.kafka),
         ("--topic", &args.topic),
         ("--probes", &probes),
         ("--to", &args.to),
-        ("--name", args.name.as_deref().unwrap_or(&args.to)),
+        ("--name", name(args)),
         ("--checkpoint-ms", &checkpoint),
-        ("--bounded", if args.bounded { "true" } else { "false" }),
+        ("--bounded", is(args.bounded)),
+        // A job that goes on from a savepoint goes on with its rows.
+        ("--append", is(args.append || args.from_savepoint.is_some())),
+        ("--create-topics", is(args.create_topics)),
     ];
+    let client = client::in_java(args.kafka_config.as_deref())?;
+    given.extend(client.as_deref().map(|client| ("--kafka-properties", client)));
     given.extend(args.database.as_deref().map(|url| ("--database", url)));
     let words: Vec<&str> = given.iter().flat_map(|(option, value)| [*option, *value]).collect();
     let id = rest.upload("weir-flink.jar", &jar)?;
@@ -44,9 +52,48 @@ pub(super) fn submit(args: &SubmitArgs, job: &str) -> anyhow::Result<Status> {
     say(&format!("{number}\n"))
 }
 
+fn name(args: &SubmitArgs) -> &str {
+    args.name.as_deref().unwrap_or(&args.to)
+}
+
+/// Refuses to put rows where a job that has not ended puts its rows.
+fn refuse_in_use(rest: &Rest, args: &SubmitArgs) -> anyhow::Result<()> {
+    let jobs = rest.get("/jobs/overview")?;
+    for job in jobs["jobs"].as_array().into_iter().flatten().filter(|job| !has_ended(job)) {
+        let number = job["jid"].as_str().unwrap_or_default();
+        let config = rest.get(&format!("/jobs/{number}/config"))?;
+        let told = &config["execution-config"]["user-config"];
+        if told["weir.to"] != *args.to || told["weir.database"].as_str() != args.database.as_deref()
+        {
+            continue;
+        }
+        let (to, known) = (&args.to, job["name"].as_str().unwrap_or_default());
+        if !args.append {
+            return Err(usage(format!(
+                "--to {to}: job {number} puts its rows there, and each row would come twice: \
+                 choose another name, end that job (weir cluster savepoint --cancel), or let both \
+                 write (--append)"
+            )));
+        }
+        // Kafka ends the transactions of one name for another that has it.
+        if known == name(args) {
+            return Err(usage(format!(
+                "--to {to} --append: job {number} has the same name, and they would end each \
+                 other's transactions: give this one another name (--name)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a job, as Flink lists it, does nothing any more.
+fn has_ended(job: &Json) -> bool {
+    ["FINISHED", "CANCELED", "FAILED"].iter().any(|state| job["state"] == *state)
+}
+
 /// Prints a line for each job: its number, its state, its name.
-pub(super) fn list(flink: &str) -> anyhow::Result<Status> {
-    let answer = Rest::new(flink).get("/jobs/overview")?;
+pub(super) fn list(args: &FlinkArgs) -> anyhow::Result<Status> {
+    let answer = Rest::new(args)?.get("/jobs/overview")?;
     let mut text = String::new();
     for job in answer["jobs"].as_array().into_iter().flatten() {
         let word = |key: &str| job[key].as_str().unwrap_or("?").to_owned();
@@ -57,7 +104,7 @@ pub(super) fn list(flink: &str) -> anyhow::Result<Status> {
 
 /// Prints the state of a job, and what went through each of its stages.
 pub(super) fn status(args: &JobArgs) -> anyhow::Result<Status> {
-    let rest = Rest::new(&args.flink);
+    let rest = Rest::new(&args.flink)?;
     let job = rest.get(&format!("/jobs/{}", args.job))?;
     let word = |json: &Json| json.as_str().unwrap_or("?").to_owned();
     let mut text = format!("{}: {}\n", word(&job["name"]), word(&job["state"]));
@@ -106,18 +153,31 @@ fn missing(accumulators: &Json) -> u64 {
 
 /// Ends a job. What it has not committed is lost.
 pub(super) fn cancel(args: &JobArgs) -> anyhow::Result<Status> {
-    Rest::new(&args.flink).patch(&format!("/jobs/{}?mode=cancel", args.job))?;
+    let rest = Rest::new(&args.flink)?;
+    rest.patch(&format!("/jobs/{}?mode=cancel", args.job))?;
+    wait_for_end(&rest, &args.job)?;
     Ok(Status::Ok)
+}
+
+/// Waits until a job that is told to end has ended: another one may put rows there then.
+fn wait_for_end(rest: &Rest, job: &str) -> anyhow::Result<()> {
+    for _ in 0..LOOKS {
+        if has_ended(&rest.get(&format!("/jobs/{job}"))?) {
+            return Ok(());
+        }
+        pause();
+    }
+    bail!("job {job} has not ended after two minutes: it may still end")
 }
 
 /// Writes a savepoint, and prints where it is.
 pub(super) fn savepoint(args: &SavepointArgs, term: &Term) -> anyhow::Result<Status> {
-    let rest = Rest::new(&args.job.flink);
+    let rest = Rest::new(&args.job.flink)?;
     let job = &args.job.job;
     let request = json!({ "cancel-job": args.cancel, "target-directory": args.to });
     let answer = rest.post(&format!("/jobs/{job}/savepoints"), &request)?;
     let request = answer["request-id"].as_str().context("Flink names no savepoint")?.to_owned();
-    for _ in 0..SAVEPOINT_LOOKS {
+    for _ in 0..LOOKS {
         let state = rest.get(&format!("/jobs/{job}/savepoints/{request}"))?;
         if state["status"]["id"] == "COMPLETED" {
             let operation = &state["operation"];
@@ -125,7 +185,11 @@ pub(super) fn savepoint(args: &SavepointArgs, term: &Term) -> anyhow::Result<Sta
                 bail!("the savepoint failed: {}", cause.lines().next().unwrap_or_default());
             }
             let place = operation["location"].as_str().unwrap_or_default();
-            return say(&format!("{place}\n"));
+            say(&format!("{place}\n"))?;
+            if args.cancel {
+                wait_for_end(&rest, job)?;
+            }
+            return Ok(Status::Ok);
         }
         pause();
     }
@@ -133,9 +197,9 @@ pub(super) fn savepoint(args: &SavepointArgs, term: &Term) -> anyhow::Result<Sta
     Ok(Status::Failed)
 }
 
-#[expect(clippy::disallowed_methods, reason = "Flink has no way to wait for a savepoint")]
+#[expect(clippy::disallowed_methods, reason = "Flink has no way to wait for these")]
 fn pause() {
-    thread::sleep(SAVEPOINT_PAUSE);
+    thread::sleep(PAUSE);
 }
 
 fn say(text: &str) -> anyhow::Result<Status> {

@@ -1,16 +1,27 @@
-//! A client of Flink's REST interface: one request a connection, of HTTP/1.1 without TLS, as Flink
-//! offers it. Answers, waits and bodies have bounds.
+//! A client of Flink's REST interface, by HTTP or HTTPS. Answers and waits have bounds; nothing is
+//! asked of another place that an answer names.
 
+use crate::args::FlinkArgs;
+use crate::exit::usage;
 use anyhow::{Context as _, bail};
 use serde_json::Value as Json;
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use ureq::Agent;
+use ureq::http::{Request, Response};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// The most bytes of an answer.
 const ANSWER_MAX: u64 = 16 << 20;
 
-/// How long a connection may be silent: Flink compiles a job before it answers.
+/// The most bytes of a token, and of the certificates of a file.
+const TOKEN_MAX: u64 = 64 << 10;
+const CERTIFICATES_MAX: u64 = 16 << 20;
+
+/// How long each part of an exchange may take: Flink compiles a job before it answers.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long an address may take to answer at all.
@@ -21,11 +32,14 @@ const BOUNDARY: &str = "weir-5b1d2c7e9f3a4860";
 
 /// The REST interface of a job manager.
 pub(super) struct Rest {
-    /// `HOST:PORT`.
-    address: String,
+    agent: Agent,
+    /// With its scheme, without a slash at its end.
+    place: String,
+    /// The header `Authorization`, if one is sent.
+    authorization: Option<String>,
 }
 
-/// What is sent.
+/// A body that is sent.
 enum Payload<'a> {
     None,
     Json(&'a Json),
@@ -34,10 +48,34 @@ enum Payload<'a> {
 }
 
 impl Rest {
-    /// That at `HOST:PORT`.
-    pub(super) fn new(address: &str) -> Rest {
-        let address = address.strip_prefix("http://").unwrap_or(address);
-        Rest { address: address.trim_end_matches('/').to_owned() }
+    /// That which arguments name.
+    pub(super) fn new(args: &FlinkArgs) -> anyhow::Result<Rest> {
+        let place = place(&args.flink).map_err(|why| usage(format!("--flink {why}")))?;
+        let authorization = args.flink_token.as_deref().map(authorization).transpose()?;
+        let is_tls = place.starts_with("https://");
+        if authorization.is_some() && !is_tls && !is_loopback(&place) {
+            return Err(usage(format!(
+                "--flink-token: everybody on the way to {place} could read it; name an address of \
+                 https://"
+            )));
+        }
+        if args.flink_ca.is_some() && !is_tls {
+            return Err(usage("--flink-ca is for an address of https:// (--flink)"));
+        }
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT))
+            .timeout_send_body(Some(PATIENCE))
+            .timeout_recv_response(Some(PATIENCE))
+            .timeout_recv_body(Some(PATIENCE));
+        if is_tls {
+            config = config.tls_config(tls(args.flink_ca.as_deref())?);
+        }
+        Ok(Rest { agent: config.build().new_agent(), place, authorization })
     }
 
     pub(super) fn get(&self, path: &str) -> anyhow::Result<Json> {
@@ -60,107 +98,133 @@ impl Rest {
     }
 
     fn ask(&self, method: &str, path: &str, payload: &Payload<'_>) -> anyhow::Result<Json> {
-        let (kind, body) = match payload {
-            Payload::None => ("application/json".to_owned(), Vec::new()),
-            Payload::Json(json) => ("application/json".to_owned(), json.to_string().into_bytes()),
-            Payload::File(name, bytes) => (
-                format!("multipart/form-data; boundary={BOUNDARY}"),
-                [
-                    format!(
-                        "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"jarfile\"; \
-                         filename=\"{name}\"\r\nContent-Type: application/x-java-archive\r\n\r\n"
-                    )
-                    .as_bytes(),
-                    bytes,
-                    format!("\r\n--{BOUNDARY}--\r\n").as_bytes(),
-                ]
-                .concat(),
-            ),
-        };
-        let head = format!(
-            "{method} /v1{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
-             Content-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
-            self.address,
-            body.len()
-        );
-        let mut answer = Vec::new();
-        self.exchange(&[head.as_bytes(), &body].concat(), &mut answer)
-            .with_context(|| format!("Flink at {} (--flink)", self.address))?;
-        let (status, body) = read_answer(&answer)
-            .with_context(|| format!("{} does not answer as Flink does (--flink)", self.address))?;
-        let json: Json = serde_json::from_slice(&body).unwrap_or(Json::Null);
-        if !(200..300).contains(&status) {
-            bail!("Flink at {} says {status}: {}", self.address, reason(&json));
+        let place = &self.place;
+        let mut request = Request::builder().method(method).uri(format!("{place}/v1{path}"));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("Authorization", authorization);
         }
-        Ok(json)
+        let answer = match payload.parts() {
+            None => self.agent.run(request.body(())?),
+            Some((kind, body)) => self.agent.run(request.header("Content-Type", kind).body(body)?),
+        };
+        let mut answer = answer.with_context(|| format!("Flink at {place} (--flink)"))?;
+        let json = json(&mut answer)
+            .with_context(|| format!("{place} does not answer as Flink does (--flink)"))?;
+        let status = answer.status().as_u16();
+        match status {
+            200..300 => Ok(json),
+            401 | 403 => {
+                bail!("Flink at {place} says {status}: it asks for a token (--flink-token)")
+            }
+            _ => bail!("Flink at {place} says {status}: {}", reason(&json)),
+        }
     }
+}
 
-    fn exchange(&self, request: &[u8], answer: &mut Vec<u8>) -> anyhow::Result<()> {
-        let mut last = None;
-        for address in self.address.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT) {
-                Ok(mut stream) => {
-                    stream.set_read_timeout(Some(PATIENCE))?;
-                    stream.set_write_timeout(Some(PATIENCE))?;
-                    // A server may refuse a request before it has read all of it.
-                    let written = stream.write_all(request);
-                    let read = stream.take(ANSWER_MAX).read_to_end(answer);
-                    if answer.is_empty() {
-                        written?;
-                        read?;
-                    }
-                    return Ok(());
-                }
-                Err(e) => last = Some(e),
+impl Payload<'_> {
+    /// The type and the bytes of the body.
+    fn parts(&self) -> Option<(String, Vec<u8>)> {
+        match self {
+            Payload::None => None,
+            Payload::Json(json) => {
+                Some(("application/json".to_owned(), json.to_string().into_bytes()))
+            }
+            Payload::File(name, bytes) => {
+                let head = format!(
+                    "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"jarfile\"; \
+                     filename=\"{name}\"\r\nContent-Type: application/x-java-archive\r\n\r\n"
+                );
+                let end = format!("\r\n--{BOUNDARY}--\r\n");
+                let body = [head.as_bytes(), bytes, end.as_bytes()].concat();
+                Some((format!("multipart/form-data; boundary={BOUNDARY}"), body))
             }
         }
-        match last {
-            Some(e) => Err(e.into()),
-            None => bail!("it has no address"),
-        }
     }
 }
 
-/// The status and the body of an answer.
-fn read_answer(answer: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").context("it breaks off")?;
-    let head = std::str::from_utf8(&answer[..end])?;
-    let mut lines = head.split("\r\n");
-    let mut words = lines.next().unwrap_or_default().split(' ');
-    if !words.next().unwrap_or_default().starts_with("HTTP/1.") {
-        bail!("it is no HTTP");
-    }
-    let status = words.next().unwrap_or_default().parse()?;
-    let header = |name: &str| {
-        lines.clone().find_map(|line| {
-            let (key, value) = line.split_once(':')?;
-            key.eq_ignore_ascii_case(name).then(|| value.trim())
-        })
+/// The body of an answer; null where it is no JSON.
+fn json(answer: &mut Response<ureq::Body>) -> anyhow::Result<Json> {
+    let body = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_vec()?;
+    Ok(serde_json::from_slice(&body).unwrap_or(Json::Null))
+}
+
+/// An address with its scheme, which is HTTP where none is named.
+fn place(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/');
+    let place = match text.split_once("://") {
+        None => format!("http://{text}"),
+        Some(("http" | "https", _)) => text.to_owned(),
+        Some(_) => return Err(format!("{text}: expected HOST:PORT or https://HOST:PORT")),
     };
-    let body = &answer[end + 4..];
-    if header("transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked")) {
-        return Ok((status, unchunked(body)?));
+    // Not the text itself: it may hold a secret.
+    if place.contains('@') {
+        return Err(
+            "names a user: a name and a password belong into the file of --flink-token, as \
+                    `Basic ` and their base64"
+                .to_owned(),
+        );
     }
-    match header("content-length").map(str::parse::<usize>).transpose()? {
-        Some(len) => Ok((status, body.get(..len).context("it breaks off")?.to_vec())),
-        None => Ok((status, body.to_vec())),
-    }
+    Ok(place)
 }
 
-/// A body that comes in chunks, each after its length.
-fn unchunked(mut body: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let mut all = Vec::new();
-    loop {
-        let end = body.windows(2).position(|two| two == b"\r\n").context("it breaks off")?;
-        let digits = std::str::from_utf8(&body[..end])?.split(';').next().unwrap_or_default();
-        let len = usize::from_str_radix(digits.trim(), 16)?;
-        let rest = &body[end + 2..];
-        if len == 0 {
-            return Ok(all);
-        }
-        all.extend_from_slice(rest.get(..len).context("it breaks off")?);
-        body = rest.get(len..).and_then(|rest| rest.get(2..)).context("it breaks off")?;
+fn is_loopback(place: &str) -> bool {
+    let rest = place.split_once("://").map_or(place, |(_, rest)| rest);
+    let host = rest.split('/').next().unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    ["localhost", "127.0.0.1", "[::1]"].contains(&host)
+}
+
+/// The header that a file has: a token, or a scheme and what belongs to it.
+fn authorization(path: &Path) -> anyhow::Result<String> {
+    let name = || format!("--flink-token {}", path.display());
+    let text = read(path, TOKEN_MAX).with_context(name)?;
+    let text = text.trim();
+    if text.is_empty() || text.contains(|c: char| c.is_control() || !c.is_ascii()) {
+        return Err(usage(format!("{}: expected one line, of a token", name())));
     }
+    Ok(if text.contains(' ') { text.to_owned() } else { format!("Bearer {text}") })
+}
+
+/// TLS that believes the certificates of a file, or those of the system.
+fn tls(ca: Option<&Path>) -> anyhow::Result<TlsConfig> {
+    let certificates = match ca {
+        Some(path) => {
+            let name = || format!("--flink-ca {}", path.display());
+            let text = read(path, CERTIFICATES_MAX).with_context(name)?;
+            let items: Result<Vec<PemItem<'static>>, _> = parse_pem(text.as_bytes()).collect();
+            let all: Vec<Certificate<'static>> = (items.with_context(name)?.into_iter())
+                .filter_map(|item| match item {
+                    PemItem::Certificate(certificate) => Some(certificate),
+                    _ => None,
+                })
+                .collect();
+            if all.is_empty() {
+                return Err(usage(format!("{}: it has no certificate (PEM)", name())));
+            }
+            all
+        }
+        None => {
+            let found = rustls_native_certs::load_native_certs().certs;
+            if found.is_empty() {
+                bail!(
+                    "the system has no certificates to check Flink by: install the package \
+                     ca-certificates, or name a file of them (--flink-ca)"
+                );
+            }
+            found.iter().map(|one| Certificate::from_der(one).to_owned()).collect()
+        }
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(certificates)))
+        .unversioned_rustls_crypto_provider(provider)
+        .build())
+}
+
+fn read(path: &Path, most: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(most).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// What Flink says of a failure: the line that names it, among all those of a stack.
@@ -176,29 +240,21 @@ fn reason(answer: &Json) -> String {
 mod tests {
     use super::*;
 
-    fn check(answer: &str, expected: Result<(u16, &str), &str>) {
-        let found = read_answer(answer.as_bytes());
-        match (found, expected) {
-            (Ok((status, body)), Ok(expected)) => {
-                assert_eq!((status, &*String::from_utf8_lossy(&body)), expected);
-            }
-            (Err(e), Err(why)) => assert!(format!("{e:#}").contains(why), "{answer:?}: {e:#}"),
-            (found, expected) => panic!("{answer:?}: {found:?}, not {expected:?}"),
-        }
-    }
-
     #[test]
-    fn answers_are_read() {
-        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", Ok((200, "{}")));
-        check("HTTP/1.1 404 Not Found\r\n\r\nno", Ok((404, "no")));
-        let chunks =
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n1;x\r\n \r\n0\r\n";
-        check(chunks, Ok((200, "{} ")));
-        check("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", Err("breaks off"));
-        check("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\n{}", Err("breaks off"));
-        check("SSH-2.0-OpenSSH\r\n\r\n", Err("no HTTP"));
-        check("HTTP/1.1 what\r\n\r\n", Err("invalid digit"));
-        check("", Err("breaks off"));
+    fn addresses_have_a_scheme() {
+        for (text, expected) in [
+            ("h:1", "http://h:1"),
+            ("http://h:1/", "http://h:1"),
+            ("https://h/flink/", "https://h/flink"),
+        ] {
+            assert_eq!(place(text).as_deref(), Ok(expected));
+        }
+        assert!(place("ftp://h").is_err());
+        let fault = place("https://user:secret@h").expect_err("it has a password");
+        assert!(!fault.contains("secret"), "{fault}");
+        let loopback = |text: &str| is_loopback(&place(text).expect("an address"));
+        assert!(["localhost:1", "127.0.0.1:8081", "http://[::1]:1/x"].into_iter().all(loopback));
+        assert!(!["127.0.0.1.example:1", "h:1", "localhost.example"].into_iter().any(loopback));
     }
 
     #[test]

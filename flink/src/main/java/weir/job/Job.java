@@ -4,10 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
-import java.util.Set;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
@@ -19,8 +16,6 @@ import org.apache.flink.connector.kafka.sink.KafkaSink;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.KafkaSourceBuilder;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
-import org.apache.flink.kafka.shaded.org.apache.kafka.clients.admin.AdminClient;
-import org.apache.flink.kafka.shaded.org.apache.kafka.clients.admin.NewTopic;
 import org.apache.flink.kafka.shaded.org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -40,15 +35,20 @@ public final class Job {
     public static void main(String[] args) throws Exception {
         JobOptions options = new JobOptions(args);
         List<Table> tables = tables(options);
-        createTopics(options);
+        Topics.check(options);
         if (options.database != null) {
             for (Table table : tables) {
                 table.make(options.database);
+                if (!options.append && table.hasRows(options.database)) {
+                    throw new IllegalArgumentException(
+                            JobOptions.hasRows("table `" + table.name() + "`"));
+                }
             }
         }
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
         env.enableCheckpointing(options.checkpointMs);
         env.getConfig().enableObjectReuse();
+        env.getConfig().setGlobalJobParameters(options.shown());
         build(env, options, tables);
         env.executeAsync(options.name);
     }
@@ -65,29 +65,14 @@ public final class Job {
         return all;
     }
 
-    /** A topic that is missing would fail the job only after a minute. */
-    private static void createTopics(JobOptions options) throws Exception {
-        try (AdminClient admin = AdminClient.create(java.util.Map.of(
-                "bootstrap.servers", options.kafka, "default.api.timeout.ms", "20000",
-                "request.timeout.ms", "10000"))) {
-            Set<String> there = admin.listTopics().names().get();
-            Stream<String> rows = Stream.of(options.to).filter(to -> options.database == null);
-            List<NewTopic> missing =
-                    Stream.concat(rows, Stream.of(options.topic, options.lateTopic()))
-                    .filter(topic -> !there.contains(topic))
-                    .map(topic -> new NewTopic(topic, Optional.empty(), Optional.empty()))
-                    .collect(Collectors.toList());
-            admin.createTopics(missing).all().get();
-        }
-    }
-
     private static void build(StreamExecutionEnvironment env, JobOptions options,
             List<Table> tables) {
         KafkaSourceBuilder<byte[]> source = KafkaSource.<byte[]>builder()
+                .setProperties(options.client)
                 .setBootstrapServers(options.kafka).setTopics(options.topic)
                 .setProperty("isolation.level", "read_committed")
                 .setProperty("partition.discovery.interval.ms", "10000")
-                .setGroupId("weir-" + options.to)
+                .setGroupId(options.id())
                 .setStartingOffsets(OffsetsInitializer.earliest())
                 .setDeserializer(new Incoming());
         if (options.bounded) {
@@ -120,9 +105,10 @@ public final class Job {
         KafkaRecordSerializationSchema<Tuple2<String, byte[]>> records =
                 (line, context, at) -> new ProducerRecord<>(line.f0, line.f1);
         return KafkaSink.<Tuple2<String, byte[]>>builder()
+                .setKafkaProducerConfig(options.client)
                 .setBootstrapServers(options.kafka)
                 .setDeliveryGuarantee(DeliveryGuarantee.EXACTLY_ONCE)
-                .setTransactionalIdPrefix("weir-" + options.to)
+                .setTransactionalIdPrefix(options.id())
                 .setProperty("transaction.timeout.ms", "300000")
                 .setRecordSerializer(records)
                 .build();

@@ -49,6 +49,16 @@ public record Table(String name, List<Column> columns) {
         }
     }
 
+    /** Whether it has any row. */
+    public boolean hasRows(Database database) throws SQLException {
+        try (Connection connection = database.connect();
+                Statement statement = connection.createStatement();
+                ResultSet one = statement.executeQuery(
+                        "SELECT 1 FROM " + quoted(name) + " LIMIT 1")) {
+            return one.next();
+        }
+    }
+
     private void check(ResultSetMetaData there) throws SQLException {
         for (int i = 0; i < columns.size(); i++) {
             String found = there.getColumnTypeName(i + 1);
