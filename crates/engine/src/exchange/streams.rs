@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
 use crate::losses::LossNews;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use weir_packet::source::Gap;
 
 /// The lives of a probe that are remembered. Messages of earlier ones count as seen.
@@ -251,9 +252,12 @@ impl Streams {
                     }
                     life.closed = life.closed.max(w);
                     if w > *applied {
-                        // Windows close at fewer watermarks then, and none stays open.
-                        while closings.len() >= EXCHANGE_CLOSINGS_MAX {
+                        if closings.len() >= EXCHANGE_CLOSINGS_MAX {
+                            // Windows close at fewer watermarks then. The latest of a faster probe
+                            // stays, so that none stays open.
+                            let latest = closings.pop_last();
                             closings.pop_last();
+                            closings.extend(latest);
                         }
                         closings.insert(w);
                     }
@@ -287,7 +291,8 @@ impl Streams {
     }
 
     /// Moves the watermark by the last packets of probes that have ended, as a clock does that sees
-    /// those of all: the clocks of probes did not believe some, which were far from their others.
+    /// those of all: no window of a probe closed at the packets that its clock began with, and the
+    /// clocks of probes did not believe some, which were far from their others.
     fn follow_ends(&mut self) {
         let lives = self.probes.values_mut().flat_map(|probe| probe.lives.values_mut());
         let ends: Vec<(i64, Vec<i64>)> = lives.filter_map(|life| life.last.take()).collect();
@@ -295,7 +300,8 @@ impl Streams {
         let mut times: Vec<i64> = ends.into_iter().flat_map(|(_, ahead)| ahead).collect();
         times.sort_unstable();
         let mut clock = Clock::resumed(self.lateness_ns, self.jump_ns, reached);
-        let all = times.into_iter().map(|ts| clock.observe(ts));
+        let began = clock.watermark();
+        let all = iter::once(began).chain(times.into_iter().map(|ts| clock.observe(ts)));
         self.closings.extend(all.filter(|watermark| *watermark > self.applied));
     }
 
@@ -402,6 +408,24 @@ mod tests {
 
     fn closings(streams: &mut Streams) -> Vec<i64> {
         std::iter::from_fn(|| streams.next_closing()).collect()
+    }
+
+    #[test]
+    fn the_latest_watermark_of_a_faster_probe_stays() {
+        let mut streams = streams();
+        (1..=2).for_each(|probe| streams.expect(probe));
+        let most = EXCHANGE_CLOSINGS_MAX as i64 + 5;
+        (0..most).for_each(|n| {
+            take(&mut streams, (1, 0, n as u64), Consequence::Closed(10 * (n + 1)));
+        });
+        for (n, w) in [(0, 5), (1, 7)] {
+            take(&mut streams, (2, 0, n), Consequence::Closed(w));
+        }
+        take(&mut streams, (2, 0, 2), Consequence::End(EndOf::Input));
+        take(&mut streams, (1, 0, most as u64), Consequence::End(EndOf::Input));
+        let all = closings(&mut streams);
+        assert_eq!((&all[..3], all.last()), (&[5, 7, 10][..], Some(&(10 * most))));
+        assert_eq!(all.len(), EXCHANGE_CLOSINGS_MAX);
     }
 
     #[test]
@@ -533,7 +557,8 @@ mod tests {
         };
         assert_eq!(ends(&[(i64::MIN, &[0]), (i64::MIN, &[50])]), [50]);
         assert_eq!(ends(&[(i64::MIN, &[0]), (i64::MIN, &[61])]), NONE);
-        assert_eq!(ends(&[(10, &[90]), (40, &[])]), [90]);
+        assert_eq!(ends(&[(10, &[]), (40, &[])]), [40]);
+        assert_eq!(ends(&[(10, &[90]), (40, &[])]), [40, 90]);
         assert_eq!(ends(&[(10, &[900, 901]), (40, &[902])]), [40]);
         assert_eq!(ends(&[(10, &[900, 901, 905]), (40, &[902])]), [40, 900]);
         assert_eq!(ends(&[(i64::MAX, &[i64::MIN, i64::MAX]), (i64::MIN, &[])]), [i64::MAX]);
