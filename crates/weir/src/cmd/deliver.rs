@@ -27,6 +27,10 @@ pub(crate) fn run() -> anyhow::Result<Status> {
         if setup.confines {
             let mut needs = Needs::default();
             needs.connections(setup.targets.iter().map(Target::port));
+            if let Some(folder) = &setup.spill {
+                needs.folders(vec![folder.clone()]);
+                needs.read.push(folder.clone());
+            }
             confine(&needs, None);
         }
     };

@@ -359,8 +359,8 @@ fn alerts_that_were_kept_are_delivered_by_the_next_run() {
     run.run.until("alerts to syslog+tcp://");
     let kept = || {
         let files = fs::read_dir(run.folder.path().join("spill")).expect("a folder");
-        let texts = files.map(|file| fs::read_to_string(file.expect("a file").path()));
-        texts.map(|text| text.expect("text")).collect::<String>()
+        let bytes = files.map(|file| fs::read(file.expect("a file").path()).expect("bytes"));
+        bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect::<String>()
     };
     until("three alerts are kept", || kept().contains("1 packets of 10.0.0.1"));
     kill("-KILL", run.run.child.id());
