@@ -113,7 +113,7 @@ fn what_state_costs() {
     let scaling = ["scaling", "-n", "20000", "--rounds", "1", "--workers", "1,3"];
     let scaling = bench(&[&scaling[..], &["--only", "^source-counts"]].concat());
     assert_eq!(rows(&scaling, "packets and bytes per source, every 1 s"), 2, "{scaling}");
-    let faces = bench(&["faces", "-n", "400000", "--rounds", "1", "--browsers", "3"]);
+    let faces = bench(&["faces", "-n", "2000000", "--rounds", "1", "--browsers", "3"]);
     assert_eq!(
         rows(&faces, "3 clients that want all rows, and one that never reads"),
         2,
