@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod alert;
+pub mod fnv;
 pub mod full;
 pub mod harmless;
 pub mod spool;

@@ -4,6 +4,7 @@
 //! A file is a row of records, each after its length (4 bytes) and the hash of its bytes (8 bytes).
 //! The last record of a process that was killed may be cut; the next process begins a new file.
 
+use crate::fnv::hash;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -47,7 +48,7 @@ pub struct Spool {
     /// Held while this process has the files. It says how far they are done with, if anything.
     lock: File,
     folder: PathBuf,
-    /// What the names of its files begin with.
+    /// The start of the names of its files.
     name: String,
     bytes_max: u64,
     /// Bytes of records that wait in memory, and may have to wait here at the end.
@@ -369,7 +370,7 @@ fn append(file: &mut File, record: &[u8], bytes: &mut u64) -> io::Result<()> {
     all.extend_from_slice(&hash(record).to_le_bytes());
     all.extend_from_slice(record);
     if let Err(e) = file.write_all(&all) {
-        // What is in part there goes again, so that what follows can be read.
+        // A record that is there in part is removed, so that the next one can be read.
         file.set_len(*bytes)?;
         file.seek(SeekFrom::Start(*bytes))?;
         return Err(e);
@@ -400,12 +401,6 @@ fn is_full(error: &io::Error) -> bool {
 /// The name of a file of records.
 fn file(name: &str, number: u64) -> String {
     format!("{name}-{number:020}.spill")
-}
-
-/// FNV-1a of 64 bits.
-pub fn hash(bytes: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use crate::address::KafkaTopic;
 use crate::order::{LogName, SpillOrder};
 use crate::record::{END_HEADER, PART_HEADER};
 use std::io;
-use weir_base::spool::{Spool, hash};
+use weir_base::fnv::hash;
+use weir_base::spool::Spool;
 
 /// A record that is to be produced.
 #[derive(Clone, PartialEq, Eq, Debug)]

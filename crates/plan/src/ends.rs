@@ -144,8 +144,7 @@ pub fn mix(hash: u64, word: u64) -> u64 {
 
 /// FNV-1a of 64 bits: the word that stands for a text in a key, and for the name of an output.
 pub fn text_word(text: &[u8]) -> u64 {
-    let step = |h: u64, &byte: &u8| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    weir_base::fnv::hash(text)
 }
 
 /// The output that a key goes to, of those with these [`text_word`]s: the one for which
