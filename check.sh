@@ -106,6 +106,7 @@ if [ "${1:-}" = quick ]; then
     run --workspace --lib --bins --test sim --test tidy
     exit
 fi
+
 # Features whose libraries or tools are here, all in one build of the workspace.
 features=()
 if pkg-config --exists 'libdpdk >= 22.11'; then

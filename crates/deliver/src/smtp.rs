@@ -158,8 +158,7 @@ mod tests {
     use std::net::TcpListener;
     use std::time::Duration;
 
-    /// The fate of a mail at a server that says all of this at once, and closes when it was told
-    /// enough.
+    /// Whether a mail goes to a server that sends all these replies at once, and then closes.
     fn sent(replies: &str) -> Result<(), Failure> {
         sent_to(&["c@d"], replies).0
     }

@@ -1,4 +1,4 @@
-//! What nodes hold from one batch to the next.
+//! The state that nodes hold from one batch to the next.
 
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::ops::groups::Groups;

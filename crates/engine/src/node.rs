@@ -217,7 +217,7 @@ pub(crate) struct Chained<E> {
     pub(crate) end: E,
 }
 
-/// What its end holds, and keys of the chain.
+/// The state of its end, and keys of the chain.
 impl<E: End> Hold for Chained<E> {
     fn held(&self) -> u64 {
         self.chain.held() + self.end.held()

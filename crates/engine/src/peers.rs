@@ -1,14 +1,14 @@
-//! What operators are made with, and whose results theirs are merged with.
+//! The context in which operators are made, and whose results theirs are merged with.
 
 use crate::functions::Functions;
 use crate::table::HashKey;
 
-/// What operators are made with, besides the plan.
+/// The context in which operators are made, besides the plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuildContext<'a> {
     /// Everything registered.
     pub(crate) functions: &'a Functions,
-    /// What tables hash keys with.
+    /// The key of the hash of tables.
     pub(crate) hash_key: HashKey,
     /// The parties whose results are merged with those of this run.
     pub(crate) peers: Peers,

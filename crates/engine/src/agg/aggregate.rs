@@ -23,7 +23,7 @@ pub(crate) struct Finish<'a> {
 /// How an aggregate can be worked with faster.
 #[derive(Clone, Copy)]
 pub(crate) struct Hints {
-    /// What it does with a row, if that is so simple that it can be done together with others.
+    /// Its step for a row, if that is so simple that one loop can do those of several aggregates.
     pub step: Option<CellStep>,
     /// Whether `merge` needs all groups of the other table at once. The others are merged a batch
     /// of groups at a time.
@@ -49,7 +49,7 @@ impl Hints {
 
 /// One aggregate of one table. What does not fit in cells (sets, texts) it keeps itself.
 pub(crate) trait Aggregate: Send {
-    /// What others may spare themselves with it.
+    /// Its properties that let its callers leave work out.
     fn hints(&self) -> Hints {
         Hints::default()
     }

@@ -45,7 +45,7 @@ impl Final {
 }
 
 impl Hold for Final {
-    /// What the stage holds is with the partial half: this one says of nothing that it was there.
+    /// Returns `false`: the partial half holds the groups, and says whether there were any.
     fn take_over(&mut self, old: &mut dyn Hold) -> bool {
         if let Some(old) = known::<Final>(old) {
             self.emitter.resume(&mut old.emitter);

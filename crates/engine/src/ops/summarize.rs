@@ -293,7 +293,7 @@ impl Hold for Summarize {
     fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
         at.pass(&mut self.watermark)?;
         at.count(&mut self.late)?;
-        // What the open groups refused is counted with them, and not saved with them.
+        // Rows that the open groups refused are counted by them, and not saved with them.
         let refused = self.open.iter().map(|(_, groups)| groups.evicted()).sum::<u64>();
         let mut evicted = self.evicted + refused;
         at.count(&mut evicted)?;
