@@ -17,7 +17,7 @@ use crate::ops::merged::Final;
 use crate::ops::union::Union;
 use crate::pipeline::Pipeline;
 use chain::{ChainBuilder, ChainInput};
-pub(crate) use placed::{FittedProgram, Placed};
+pub(crate) use placed::{PlacedProgram, Placed};
 #[cfg(test)]
 pub(crate) use rows::top_over_rows;
 use weir_packet::fields::FieldId;
@@ -103,7 +103,8 @@ impl Placed<'_> {
                 Some(Box::new(Final::new(&spec)))
             }
             Work::Stage(Stage::Join(join)) => {
-                Some(Box::new(Join::new(join, left, self.with.hash_key)))
+                let share = self.with.join_share(join, left);
+                Some(Box::new(Join::new(join, left, &share, self.with.hash_key)))
             }
             Work::Stage(Stage::Union(union)) => {
                 let exact = exact(self.program);

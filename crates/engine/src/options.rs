@@ -4,6 +4,7 @@ use crate::change::Changes;
 use crate::inquiry::Inquiry;
 use crate::kernel::KernelFeed;
 use crate::limits::{JUMP_NS, LATENESS_NS};
+use crate::room::MemoryRoom;
 use crate::suppress::SuppressionList;
 use crate::table::HashKey;
 use std::sync::Arc;
@@ -23,9 +24,9 @@ pub struct Options {
     /// About how many groups a `summarize` over packets will hold: tables begin with room for so
     /// many, instead of growing to it. A wrong guess changes no row; 0 for no guess.
     pub groups_hint: usize,
-    /// Bytes that the default bounds of keyed state [fit](crate::room) into; `None` leaves them as
-    /// they are.
-    pub memory: Option<u64>,
+    /// The memory that stages [share](crate::room) whose bounds no query names; `None` bounds each
+    /// by its default alone.
+    pub memory: Option<Arc<MemoryRoom>>,
     /// Set from elsewhere to end the input early: windows close and everything is emitted.
     pub stop: Option<Arc<AtomicBool>>,
     /// What tables hash keys with, and packets are spread by. It changes no row and no order of

@@ -1,7 +1,9 @@
 //! The context in which operators are made, and whose results theirs are merged with.
 
 use crate::functions::Functions;
+use crate::room::MemoryRoom;
 use crate::table::HashKey;
+use std::sync::Arc;
 
 /// The context in which operators are made, besides the plan.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +14,8 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) hash_key: HashKey,
     /// The parties whose results are merged with those of this run.
     pub(crate) peers: Peers,
+    /// The memory that stages share, if it is bounded.
+    pub(crate) room: Option<&'a Arc<MemoryRoom>>,
 }
 
 /// The parties whose results are merged with those of a run, each over packets of its own.

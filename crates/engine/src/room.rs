@@ -1,34 +1,39 @@
-//! Default bounds of keyed state that fit into a share of the machine's memory.
+//! The memory that keyed state of a run shares.
 //!
 //! A stage that keeps something by key has a bound: `max` in the query, or a default that suits a
-//! large machine. [`fit`] lowers defaults until all of a program's stages fit together into the
-//! memory they are given. What a query names stays as it is, and so does every row of a run that
-//! stays below the bounds. The engine asks no system how much memory there is: who runs it says.
+//! large machine. Stages with defaults share the memory that the run gives them. Each is charged
+//! for what it holds, and may take whatever the others leave. Only when all of it is used does a
+//! [`level`](MemoryRoom::level) bound them: the number of bytes that any one stage may hold, drawn
+//! so that those below it keep what they have and may grow up to it, and those above it give up
+//! the rest (max-min fairness; Bertsekas and Gallager, *Data Networks*, 6.5.2). So a flood of keys
+//! takes room from the stage that it flows into, never from a stage that holds less. A stage on one
+//! of several workers counts by itself.
+//!
+//! What a query bounds by `max` stays as it is, and so does every row of a run that never fills its
+//! memory. The engine asks no system how much memory there is: who runs it says.
 //!
 //! What one key takes is reckoned from above: its row, its place in an index that is growing, and
-//! what is needed to sort it, for every window that is open and every worker that may hold it.
-//! Not reckoned are texts (see [`POOL_MAX`](crate::limits::POOL_MAX)), the values that
-//! aggregates such as `distinct` and `median` keep beside their groups (see
-//! [`VALUES_MAX`](crate::limits::VALUES_MAX)), and sessions that end in one tick in numbers far
-//! above the bound of those open (see
-//! [`SESSIONS_WAITING_MAX`](crate::limits::SESSIONS_WAITING_MAX)): these have bounds of their own.
+//! what is needed to sort it. Not reckoned are texts (see [`POOL_MAX`](crate::limits::POOL_MAX)),
+//! and the values that aggregates such as `distinct` and `median` keep beside their groups (see
+//! [`VALUES_MAX`](crate::limits::VALUES_MAX)): these have bounds of their own.
 
 use crate::agg;
-use crate::functions::Functions;
 use crate::key::{KeyPart, Layout};
-use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
+use crate::limits::HELLO_PIECES_EACH;
 use crate::ops::alert;
 use crate::ops::analyze_tcp::Tracked;
-use crate::ops::deduplicate;
 use crate::pages::row_words;
-use crate::peers::{BuildContext, Peers};
-use crate::table::HashKey;
+use crate::peers::BuildContext;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use weir_plan::limits::{
-    ALERT_KEYS_MAX, DISTINCT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, JOIN_ROWS_MAX,
-    LATENESS_WINDOWS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX, TOP_KEYS_MAX,
+    ALERT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, JOIN_ROWS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX,
+    TOP_KEYS_MAX,
 };
-use weir_plan::place::place;
-use weir_plan::{Expr, Input, Program, Schema, Stage, Summarize, Window};
+use weir_plan::{
+    Alert, AnalyzeTcp, Expr, Hello, Join, Per, Scan, Schema, Summarize, Window,
+};
 
 /// Bytes that a key takes beside its row: its slots in an index that is being doubled, and its
 /// place in a sort.
@@ -43,160 +48,284 @@ const HELLO_WORDS: usize = 24;
 /// Columns of a packet that a row of packets is taken to have, besides its own.
 const PACKET_COLUMNS: usize = 8;
 
-/// A default bound that was lowered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FittedBound {
-    /// The number of the pipeline.
-    pub pipeline: usize,
-    /// The place of the stage there.
-    pub stage: usize,
-    /// What is bounded: `groups`, `keys`, `sessions`, `flows` or `rows`.
-    pub what: &'static str,
-    /// The default.
-    pub default: u64,
-    /// What it became.
-    pub bound: u64,
+/// The memory is full up to this many of its [`PARTS`] when stages have given up what is above the
+/// level: so that those below it may grow.
+const FULL_PARTS: u64 = 15;
+
+/// The level is lifted when stages hold this many of the [`PARTS`] or fewer.
+const LIFTED_PARTS: u64 = 14;
+
+/// Stages note which of their keys are in use from this many of the [`PARTS`] on.
+const TRACKED_PARTS: u64 = 8;
+
+/// Parts in which memory is divided.
+const PARTS: u64 = 16;
+
+/// Once it is full, the level is drawn anew whenever what stages hold has changed by one part in so
+/// many of the memory.
+const REDRAWN: u64 = 256;
+
+/// Memory that the stages of a run share, or of several runs.
+#[derive(Debug)]
+pub struct MemoryRoom {
+    /// In bytes.
+    memory: u64,
+    /// Bytes that all stages hold.
+    total: AtomicU64,
+    /// Bytes that one stage may hold; `u64::MAX` while there is room.
+    level: AtomicU64,
+    /// What stages held when the level was drawn.
+    drawn_at: AtomicU64,
+    holders: Mutex<Vec<Weak<RoomHolder>>>,
 }
 
-/// A stage whose bound is the default.
-struct Need {
-    bound: FittedBound,
-    /// Bytes that each unit of the bound may take, over all windows and workers.
+/// A stage of one worker.
+#[derive(Debug)]
+struct RoomHolder {
+    room: Arc<MemoryRoom>,
+    /// Bytes of one key.
     each: u64,
+    /// Keys that it holds.
+    held: AtomicU64,
 }
 
-/// The program with default bounds that fit into so many bytes together, and those that had to be
-/// lowered for it. `workers` are those that may hold state of their own.
-pub fn fit(
-    program: &Program,
-    functions: &Functions,
-    memory: u64,
-    workers: usize,
-) -> (Program, Vec<FittedBound>) {
-    let workers = workers.clamp(1, WORKERS_MAX) as u64;
-    let mut needs = Vec::new();
-    for (p, pipeline) in program.pipelines.iter().enumerate() {
-        let (mut schema, copies) = match pipeline.input {
-            Input::Packets => (Schema::default(), workers),
-            Input::Pipeline(i) => (program.pipelines[i].schema.clone(), 1),
+/// What a stage knows of the memory it shares.
+#[derive(Clone, Debug)]
+pub(crate) struct RoomShare {
+    /// `None`: the stage holds as many keys as the query, or the default, says.
+    holder: Option<Arc<RoomHolder>>,
+    most: u64,
+}
+
+/// What one holder of keys is charged for, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RoomCharge {
+    holder: Option<Arc<RoomHolder>>,
+    keys: u64,
+}
+
+impl MemoryRoom {
+    /// So many bytes.
+    pub fn new(memory: u64) -> Arc<MemoryRoom> {
+        Arc::new(MemoryRoom {
+            memory,
+            total: AtomicU64::new(0),
+            level: AtomicU64::new(u64::MAX),
+            drawn_at: AtomicU64::new(0),
+            holders: Mutex::new(Vec::new()),
+        })
+    }
+
+    fn parts(&self, parts: u64) -> u64 {
+        (u128::from(self.memory) * u128::from(parts) / u128::from(PARTS)) as u64
+    }
+
+    /// Has another stage share it.
+    fn add(self: &Arc<MemoryRoom>, each: u64) -> Arc<RoomHolder> {
+        let (room, held) = (Arc::clone(self), AtomicU64::new(0));
+        let holder = Arc::new(RoomHolder { room, each: each.max(1), held });
+        self.holders.lock().push(Arc::downgrade(&holder));
+        holder
+    }
+
+    /// Draws the level where what stages hold calls for that.
+    fn changed(&self, total: u64) {
+        let is_bounded = self.level.load(Relaxed) != u64::MAX;
+        if !is_bounded && total <= self.memory {
+            return;
+        }
+        let moved = total.abs_diff(self.drawn_at.load(Relaxed));
+        if !is_bounded || moved > self.memory / REDRAWN {
+            self.draw();
+        }
+    }
+
+    #[cold]
+    fn draw(&self) {
+        let mut holders = self.holders.lock();
+        holders.retain(|holder| holder.strong_count() > 0);
+        let bytes = |holder: &Weak<RoomHolder>| holder.upgrade().map_or(0, |holder| holder.bytes());
+        let mut held: Vec<u64> = holders.iter().map(bytes).collect();
+        let total = held.iter().fold(0u64, |sum, &bytes| sum.saturating_add(bytes));
+        let level = match total <= self.parts(LIFTED_PARTS) {
+            true => u64::MAX,
+            false => level(&mut held, self.parts(FULL_PARTS)),
         };
-        for (s, stage) in pipeline.stages.iter().enumerate() {
-            if let Some((what, default, each)) = need(stage, &schema, functions, copies) {
-                let bound = FittedBound { pipeline: p, stage: s, what, default, bound: default };
-                needs.push(Need { bound, each });
-            }
-            schema = stage.output(&schema);
-        }
+        self.level.store(level, Relaxed);
+        self.drawn_at.store(total, Relaxed);
     }
-    // The ones that need least come first: what they leave is for the others.
-    needs.sort_by_key(|need| need.each.saturating_mul(need.bound.default));
-    let (mut left, mut fitted, mut lowered) = (memory, program.clone(), Vec::new());
-    let stages = needs.len() as u64;
-    for (n, Need { mut bound, each }) in needs.into_iter().enumerate() {
-        let share = left / (stages - n as u64);
-        bound.bound = bound.default.min(share / each).max(1);
-        left = left.saturating_sub(bound.bound.saturating_mul(each));
-        if bound.bound < bound.default {
-            set(&mut fitted.pipelines[bound.pipeline].stages[bound.stage], bound.bound);
-            lowered.push(bound);
-        }
-    }
-    lowered.sort_by_key(|bound| (bound.pipeline, bound.stage));
-    (fitted, lowered)
 }
 
-/// The default bounds that are lowered where a program runs with so many workers at most.
-pub fn lowered(
-    program: &Program,
-    functions: &Functions,
-    memory: u64,
-    workers: usize,
-) -> Vec<FittedBound> {
-    fit(program, functions, memory, place(program).workers(workers)).1
-}
-
-/// What a stage keeps by its default bound, that bound, and the bytes that each may take; `None`
-/// where it keeps nothing by key or the query names the bound.
-fn need(
-    stage: &Stage,
-    input: &Schema,
-    functions: &Functions,
-    copies: u64,
-) -> Option<(&'static str, u64, u64)> {
-    let bytes = |words: usize| 8 * row_words(words) as u64 + BESIDE_ROW;
-    let width = |schema: &Schema| {
-        let words = schema.columns.iter().map(|c| c.ty.repr().words().max(1)).sum::<usize>();
-        words + if copies > 1 || schema.columns.is_empty() { PACKET_COLUMNS } else { 0 }
-    };
-    let (what, bound, default, each) = match stage {
-        Stage::Summarize(s) => {
-            let (what, default) = match s.window {
-                Window::Session(_) => ("sessions", SESSIONS_MAX),
-                _ => ("groups", GROUPS_MAX),
-            };
-            let row = bytes(key_words(s.keys.iter().map(|(_, e)| e)) + cells(s, functions));
-            // Partial groups of workers are merged into further ones.
-            let copies = if copies > 1 { copies + 1 } else { 1 };
-            (what, s.max_groups, default, row.saturating_mul(windows(s)).saturating_mul(copies))
+/// The most that any of them may keep so that all of them keep `memory` together.
+fn level(held: &mut [u64], memory: u64) -> u64 {
+    held.sort_unstable();
+    let mut left = memory;
+    for (n, &bytes) in held.iter().enumerate() {
+        let share = left / (held.len() - n) as u64;
+        if bytes > share {
+            return share;
         }
-        Stage::Scan(s) => {
-            let row = bytes(key_words(&s.keys) + ROW_HEAD + s.states.len());
-            ("keys", s.max_keys, SCAN_KEYS_MAX, row * copies)
-        }
-        Stage::AnalyzeTcp(a) => {
-            let row = bytes(key_words(&a.keys) + ROW_HEAD + Tracked::ALL.words());
-            ("keys", a.max_keys, SCAN_KEYS_MAX, row * copies)
-        }
-        Stage::Distinct(d) => {
-            let row = bytes(key_words(&d.keys) + ROW_HEAD + 1);
-            ("keys", d.max_keys, DISTINCT_KEYS_MAX, row * copies)
-        }
-        Stage::Deduplicate(d) => {
-            let row =
-                bytes(key_words(&deduplicate::digest_columns(0)) + ROW_HEAD + deduplicate::STATES);
-            ("packets", d.max_packets, DISTINCT_KEYS_MAX, row * copies)
-        }
-        Stage::Hello(h) => {
-            let row = bytes(key_words(&h.keys) + ROW_HEAD + HELLO_WORDS) + HELLO_PIECES_EACH as u64;
-            ("flows", h.max_flows, HELLO_FLOWS_MAX, row * copies)
-        }
-        Stage::Top { n, per: Some(per), .. } => {
-            let rows = (8 * (width(input) + ROW_HEAD) as u64).saturating_mul(*n);
-            let key = bytes(key_words(&per.keys) + ROW_HEAD);
-            ("keys", per.max_keys, TOP_KEYS_MAX, key.saturating_add(rows))
-        }
-        Stage::Join(j) => {
-            let side = |schema: &Schema| bytes(width(schema) + ROW_HEAD);
-            ("rows", j.max_rows, JOIN_ROWS_MAX, side(input) + side(&j.schema))
-        }
-        Stage::Alert(a) => ("keys", a.max_keys, ALERT_KEYS_MAX, alert::key_bytes(a, input) as u64),
-        Stage::Where(_)
-        | Stage::Extend { .. }
-        | Stage::Project { .. }
-        | Stage::Reshape { .. }
-        | Stage::Limit(_) => {
-            return None;
-        }
-        Stage::Top { per: None, .. } | Stage::Union(_) | Stage::Sample(_) => return None,
-        Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) | Stage::Metric(_) => return None,
-    };
-    (bound == default).then_some((what, default, each.max(1)))
-}
-
-/// Gives a stage another bound.
-fn set(stage: &mut Stage, bound: u64) {
-    match stage {
-        Stage::Summarize(s) => s.max_groups = bound,
-        Stage::Scan(s) => s.max_keys = bound,
-        Stage::AnalyzeTcp(a) => a.max_keys = bound,
-        Stage::Distinct(d) => d.max_keys = bound,
-        Stage::Deduplicate(d) => d.max_packets = bound,
-        Stage::Hello(h) => h.max_flows = bound,
-        Stage::Top { per: Some(per), .. } => per.max_keys = bound,
-        Stage::Join(j) => j.max_rows = bound,
-        Stage::Alert(a) => a.max_keys = bound,
-        _ => {}
+        left -= bytes;
     }
+    // All fit in: none needs to give anything up, and the largest may not grow.
+    held.last().copied().unwrap_or(memory)
+}
+
+impl RoomHolder {
+    fn bytes(&self) -> u64 {
+        self.held.load(Relaxed).saturating_mul(self.each)
+    }
+
+    fn change(&self, before: u64, after: u64) {
+        let bytes = before.abs_diff(after).saturating_mul(self.each);
+        let total = if after > before {
+            self.held.fetch_add(after - before, Relaxed);
+            self.room.total.fetch_add(bytes, Relaxed).saturating_add(bytes)
+        } else {
+            self.held.fetch_sub(before - after, Relaxed);
+            self.room.total.fetch_sub(bytes, Relaxed).saturating_sub(bytes)
+        };
+        self.room.changed(total);
+    }
+}
+
+impl RoomShare {
+    /// That of a stage which may always hold so many keys.
+    #[cfg(test)]
+    pub(crate) fn of_all(most: u64) -> RoomShare {
+        RoomShare { holder: None, most }
+    }
+
+    /// Keys that there may be now, one at least.
+    #[inline]
+    pub(crate) fn bound(&self) -> u64 {
+        let Some(holder) = &self.holder else { return self.most };
+        match holder.room.level.load(Relaxed) {
+            u64::MAX => self.most,
+            level => self.most.min(level / holder.each).max(1),
+        }
+    }
+
+    /// Keys that may come, where all that [`RoomShare::charge`] gave out hold together what is
+    /// bounded.
+    #[inline]
+    pub(crate) fn left(&self) -> u64 {
+        let Some(holder) = &self.holder else { return u64::MAX };
+        match holder.room.level.load(Relaxed) {
+            u64::MAX => u64::MAX,
+            level => (level / holder.each).saturating_sub(holder.held.load(Relaxed)),
+        }
+    }
+
+    /// Whether there may soon be too little room: then it is worth knowing which keys are in use.
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        let room = self.holder.as_ref().map(|holder| &holder.room);
+        room.is_some_and(|room| room.total.load(Relaxed) > room.parts(TRACKED_PARTS))
+    }
+
+    /// What another holder of such keys is charged for: nothing yet.
+    pub(crate) fn charge(&self) -> RoomCharge {
+        RoomCharge { holder: self.holder.clone(), keys: 0 }
+    }
+}
+
+impl RoomCharge {
+    /// Charges for so many keys.
+    #[inline]
+    pub(crate) fn set(&mut self, keys: u64) {
+        if let Some(holder) = self.holder.as_ref().filter(|_| keys != self.keys) {
+            holder.change(self.keys, keys);
+            self.keys = keys;
+        }
+    }
+
+    /// What it charges for.
+    #[inline]
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys
+    }
+}
+
+impl Drop for RoomCharge {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl BuildContext<'_> {
+    /// The share of a stage with this bound, of which each key takes so many bytes.
+    fn share(&self, bound: u64, default: u64, each: u64) -> RoomShare {
+        let room = self.room.filter(|_| bound == default);
+        RoomShare { holder: room.map(|room| room.add(each)), most: bound }
+    }
+
+    /// That of a `summarize`.
+    pub(crate) fn summarize_share(&self, s: &Summarize) -> RoomShare {
+        let default = match s.window {
+            Window::Session(_) => SESSIONS_MAX,
+            _ => GROUPS_MAX,
+        };
+        let keys = key_words(s.keys.iter().map(|(_, e)| e));
+        self.share(s.max_groups, default, bytes(keys + self.cells(s)))
+    }
+
+    /// That of a `scan`, or of a stage that is one, and whose bound is this by default.
+    pub(crate) fn scan_share(&self, scan: &Scan, default: u64) -> RoomShare {
+        let row = bytes(key_words(&scan.keys) + ROW_HEAD + scan.states.len());
+        self.share(scan.max_keys, default, row)
+    }
+
+    /// That of an `analyze tcp`.
+    pub(crate) fn connections_share(&self, a: &AnalyzeTcp) -> RoomShare {
+        let row = bytes(key_words(&a.keys) + ROW_HEAD + Tracked::ALL.words());
+        self.share(a.max_keys, SCAN_KEYS_MAX, row)
+    }
+
+    /// That of a `hello`.
+    pub(crate) fn hello_share(&self, h: &Hello) -> RoomShare {
+        let flow = bytes(key_words(&h.keys) + ROW_HEAD + HELLO_WORDS) + HELLO_PIECES_EACH as u64;
+        self.share(h.max_flows, HELLO_FLOWS_MAX, flow)
+    }
+
+    /// That of a `top` of the best `n` rows, of these columns, per key.
+    pub(crate) fn top_share(&self, n: u64, per: &Per, rows: &Schema) -> RoomShare {
+        let rows = (8 * (width(rows) + ROW_HEAD) as u64).saturating_mul(n);
+        let key = bytes(key_words(&per.keys) + ROW_HEAD);
+        self.share(per.max_keys, TOP_KEYS_MAX, key.saturating_add(rows))
+    }
+
+    /// That of a `join` whose left rows have these columns.
+    pub(crate) fn join_share(&self, j: &Join, left: &Schema) -> RoomShare {
+        let row = width(left).max(width(&j.schema)) + ROW_HEAD;
+        self.share(j.max_rows, JOIN_ROWS_MAX, bytes(row))
+    }
+
+    /// That of an `alert` over rows of these columns.
+    pub(crate) fn alert_share(&self, a: &Alert, rows: &Schema) -> RoomShare {
+        self.share(a.max_keys, ALERT_KEYS_MAX, alert::key_bytes(a, rows) as u64)
+    }
+
+    /// Words of state of a group, those of a session included.
+    fn cells(&self, s: &Summarize) -> usize {
+        let states = agg::sharing(&s.aggs).into_iter();
+        let cells = states.map(|state| {
+            let own: Vec<_> = state.into_iter().cloned().collect();
+            agg::build(&own, *self, s.keys.is_empty()).cells()
+        });
+        cells.sum::<usize>() + ROW_HEAD
+    }
+}
+
+/// Bytes of a row of so many words.
+fn bytes(words: usize) -> u64 {
+    8 * row_words(words) as u64 + BESIDE_ROW
+}
+
+/// Words of the columns of a row.
+fn width(schema: &Schema) -> usize {
+    let words = schema.columns.iter().map(|c| c.ty.repr().words().max(1)).sum::<usize>();
+    words + if schema.columns.is_empty() { PACKET_COLUMNS } else { 0 }
 }
 
 /// Words of a key, addresses being IPv6.
@@ -206,147 +335,84 @@ fn key_words<'a>(keys: impl IntoIterator<Item = &'a Expr>) -> usize {
     wide.unwrap_or(narrow).words
 }
 
-/// Words of state of a group, those of a session included.
-fn cells(s: &Summarize, functions: &Functions) -> usize {
-    // They are built to be measured: no key is ever hashed with this.
-    let with = BuildContext { functions, hash_key: HashKey::new(0, 0), peers: Peers::None };
-    let states = agg::sharing(&s.aggs).into_iter();
-    let cells = states.map(|state| {
-        let own: Vec<_> = state.into_iter().cloned().collect();
-        agg::build(&own, with, s.keys.is_empty()).cells()
-    });
-    cells.sum::<usize>() + ROW_HEAD
-}
-
-/// Tables that may be there at once: of the windows (panes, where they slide) that are open, and of
-/// one that is being emitted. Of sessions, one for those open and one for those that have ended.
-fn windows(s: &Summarize) -> u64 {
-    let Some(pane) = s.window.pane().filter(|pane| *pane > 0) else {
-        return if matches!(s.window, Window::Session(_)) { 2 } else { 1 };
-    };
-    let span = match s.window {
-        Window::Sliding { over, .. } => over,
-        _ => pane,
-    };
-    let open = span.saturating_add(s.lateness_ns) / pane;
-    2 + open.clamp(0, 2 * LATENESS_WINDOWS_MAX) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_plan::{Distinct, Pipeline, Scan};
+    use proptest::prelude::*;
 
-    const GIB: u64 = 1 << 30;
-
-    fn field(name: &str) -> Expr {
-        Expr::field(weir_packet::fields::by_name(name).expect("a field"))
-    }
-
-    fn groups(window: Window, max_groups: u64) -> Stage {
-        let keys = vec![("ip.src".to_owned(), field("ip.src"))];
-        let (aggs, lateness_ns, fill, until) = (Vec::new(), 0, None, None);
-        Stage::Summarize(Summarize {
-            keys,
-            aggs,
-            window,
-            lateness_ns,
-            fill,
-            until,
-            unless: None,
-            zone: None,
-            max_groups,
-        })
-    }
-
-    fn scan(max_keys: u64) -> Stage {
-        let keys = vec![field("ip.src"), field("dport")];
-        Stage::Scan(Scan { states: Vec::new(), keys, idle_ns: 1, max_keys })
-    }
-
-    fn distinct(max_keys: u64) -> Stage {
-        let keys = vec![field("ip.src")];
-        Stage::Distinct(Distinct { keys, windowed: false, idle_ns: 1, max_keys })
-    }
-
-    fn program(stages: Vec<Vec<Stage>>) -> Program {
-        let pipeline = |stages| Pipeline {
-            name: None,
-            input: Input::Packets,
-            stages,
-            schema: Schema::default(),
-            printed: true,
-        };
-        Program::of(stages.into_iter().map(pipeline).collect())
-    }
-
-    fn fitted(stages: Vec<Vec<Stage>>, memory: u64, workers: usize) -> Vec<(usize, u64)> {
-        let (_, lowered) = fit(&program(stages), &Functions::default(), memory, workers);
-        lowered.iter().map(|bound| (bound.pipeline, bound.bound)).collect()
+    fn held(room: &Arc<MemoryRoom>, all: &[u64]) -> Vec<(RoomShare, RoomCharge)> {
+        let shares = all.iter().map(|_| RoomShare { holder: Some(room.add(1)), most: u64::MAX });
+        let mut held: Vec<_> = shares.map(|share| (share.clone(), share.charge())).collect();
+        held.iter_mut().zip(all).for_each(|((_, charge), &keys)| charge.set(keys));
+        held
     }
 
     #[test]
-    fn what_fits_stays_as_it_is() {
-        let all = || vec![vec![groups(Window::All, GROUPS_MAX)], vec![scan(SCAN_KEYS_MAX)]];
-        let (same, lowered) = fit(&program(all()), &Functions::default(), 1 << 50, 4);
-        assert_eq!((same, lowered), (program(all()), Vec::new()));
-    }
-
-    #[test]
-    fn defaults_fit_together_whatever_the_memory_and_the_workers() {
-        let stages = || {
-            vec![
-                vec![groups(Window::All, GROUPS_MAX), distinct(DISTINCT_KEYS_MAX)],
-                vec![scan(SCAN_KEYS_MAX)],
-                vec![groups(Window::Tumbling(5), GROUPS_MAX)],
-                vec![groups(Window::Sliding { over: 60, every: 1 }, GROUPS_MAX)],
-            ]
-        };
-        for workers in [1, 2, 4, 256] {
-            for memory in [0, 1, 1 << 20, GIB, 4 * GIB, 1 << 45, u64::MAX] {
-                let (fitted, _) = fit(&program(stages()), &Functions::default(), memory, workers);
-                let mut sum = 0u64;
-                for stage in fitted.pipelines.iter().flat_map(|p| &p.stages) {
-                    // Bounds that were lowered count as named ones: ask for the default's need.
-                    let mut asked = stage.clone();
-                    let bound = match stage {
-                        Stage::Summarize(s) => s.max_groups,
-                        Stage::Scan(s) => s.max_keys,
-                        Stage::Distinct(d) => d.max_keys,
-                        _ => unreachable!("no other stage"),
-                    };
-                    assert!(bound >= 1);
-                    let default = match stage {
-                        Stage::Summarize(_) => GROUPS_MAX,
-                        Stage::Scan(_) => SCAN_KEYS_MAX,
-                        _ => DISTINCT_KEYS_MAX,
-                    };
-                    set(&mut asked, default);
-                    let schema = Schema::default();
-                    let (.., each) =
-                        need(&asked, &schema, &Functions::default(), workers as u64).expect("one");
-                    sum = sum.saturating_add(bound.saturating_mul(each));
-                }
-                // One key of each stage is there whatever it takes.
-                assert!(sum <= memory.max(1 << 25), "{memory} {workers}: {sum}");
-            }
+    fn a_stage_takes_what_the_others_leave() {
+        let room = MemoryRoom::new(1600);
+        let stages = held(&room, &[1000, 500, 0]);
+        for (share, _) in &stages {
+            assert_eq!((share.bound(), share.left()), (u64::MAX, u64::MAX));
         }
+        assert!(stages[0].0.is_short());
+    }
+
+    #[test]
+    fn the_largest_gives_up_what_is_above_the_level() {
+        let room = MemoryRoom::new(1600);
+        let mut stages = held(&room, &[1000, 500]);
+        stages[1].1.set(700);
+        // 1,500 of 1,600 are left to them: the second, below half of that, keeps all it has.
+        assert_eq!((stages[0].0.bound(), stages[0].0.left()), (800, 0));
+        assert_eq!((stages[1].0.bound(), stages[1].0.left()), (800, 100));
+        stages[0].1.set(800);
+        stages[1].1.set(800);
+        assert_eq!(stages[1].0.left(), 0);
+        // A level that is there goes once there is room.
+        stages[0].1.set(500);
+        assert_eq!((stages[0].0.bound(), stages[1].0.left()), (u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn what_is_gone_is_charged_to_nobody() {
+        let room = MemoryRoom::new(1600);
+        let mut stages = held(&room, &[1500, 500]);
+        assert!(stages[0].0.bound() <= 1000);
+        drop(stages.remove(0));
+        stages[0].1.set(501);
+        assert_eq!((room.total.load(Relaxed), stages[0].0.bound()), (501, u64::MAX));
     }
 
     #[test]
     fn what_a_query_names_is_left_alone() {
-        let (same, lowered) =
-            fit(&program(vec![vec![scan(7), groups(Window::All, 9)]]), &Functions::default(), 0, 1);
-        assert_eq!((same, lowered), (program(vec![vec![scan(7), groups(Window::All, 9)]]), vec![]));
+        let functions = &crate::functions::Functions::default();
+        let room = MemoryRoom::new(0);
+        let peers = crate::peers::Peers::None;
+        let hash_key = crate::table::HashKey::new(0, 0);
+        let with = BuildContext { functions, hash_key, peers, room: Some(&room) };
+        let scan = |max_keys| Scan { states: Vec::new(), keys: Vec::new(), idle_ns: 1, max_keys };
+        assert_eq!(with.scan_share(&scan(7), SCAN_KEYS_MAX).bound(), 7);
+        let fitted = with.scan_share(&scan(SCAN_KEYS_MAX), SCAN_KEYS_MAX);
+        assert_eq!(fitted.bound(), SCAN_KEYS_MAX);
+        let mut charge = fitted.charge();
+        charge.set(2);
+        // One key is there whatever it takes.
+        assert_eq!((fitted.bound(), fitted.left()), (1, 0));
     }
 
-    #[test]
-    fn small_needs_leave_the_rest_to_large_ones() {
-        // A scan needs some 130 MB, and a summarize gets what is left of a gibibyte.
-        let alone = fitted(vec![vec![groups(Window::All, GROUPS_MAX)]], GIB, 1);
-        let both = vec![vec![groups(Window::All, GROUPS_MAX)], vec![scan(SCAN_KEYS_MAX)]];
-        let both = fitted(both, GIB, 1);
-        assert_eq!((alone.len(), both.len(), both[0].0), (1, 1, 0));
-        assert!(both[0].1 > alone[0].1 * 4 / 5, "{} of {}", both[0].1, alone[0].1);
+    proptest! {
+        #[test]
+        fn shares_are_fair_and_fit(
+            mut all in prop::collection::vec(prop_oneof![Just(0), 0..5_000u64, Just(1 << 60)], 1..9),
+            memory in prop_oneof![Just(0), Just(u64::MAX), 1..20_000u64],
+        ) {
+            let level = level(&mut all, memory);
+            let kept = all.iter().map(|&held| u128::from(held.min(level))).sum::<u128>();
+            prop_assert!(kept <= u128::from(memory));
+            // Nobody gives up more than must be: a level higher by one would not fit.
+            let higher = all.iter().map(|&held| u128::from(held.min(level + 1))).sum::<u128>();
+            let cut = all.iter().filter(|&&held| held > level).count();
+            prop_assert!(cut == 0 || higher + cut as u128 > u128::from(memory));
+        }
     }
 }

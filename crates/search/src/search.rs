@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use weir_engine::discard::Discard;
 use weir_engine::functions::Functions;
+use weir_engine::room::MemoryRoom;
 use weir_engine::rows::Sink;
 use weir_engine::run::{Options, run_to};
 use weir_http::PacketsForm;
@@ -141,7 +142,7 @@ impl Search {
         let frames = VecDeque::new();
         let mut gather = Gather { frames, more: false, bytes: 0, bounds, stop: Arc::clone(stop) };
         let options =
-            Options { stop: Some(Arc::clone(stop)), memory: Some(MEMORY), ..Options::default() };
+            Options { stop: Some(Arc::clone(stop)), memory: Some(MemoryRoom::new(MEMORY)), ..Options::default() };
         let (begin, mut late) = (Instant::now(), false);
         let ends = (&mut Discard as &mut dyn Sink, &mut gather as &mut dyn Egress);
         let functions = Functions::default();

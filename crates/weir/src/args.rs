@@ -281,8 +281,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     pub(crate) groups: usize,
 
-    /// The memory that the default bounds of all stages fit into together: a size, or a share of
-    /// the memory of the machine (or control group). It does not change a `max` in a query
+    /// The memory that all stages share which keep something by key without a `max`: a size, or a
+    /// share of the memory of the machine (or control group)
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "50%")]
     #[arg(value_parser = MemoryShare::parse)]
     pub(crate) memory: MemoryShare,

@@ -1,12 +1,10 @@
 //! The memory of the machine, and how much of it keyed state may take.
 
 use crate::args::file_size;
-use std::fmt::Write as _;
-use weir_engine::functions::Functions;
-use weir_engine::room::lowered;
-use weir_plan::Program;
+use std::sync::Arc;
+use weir_engine::room::MemoryRoom;
 
-/// What default bounds fit into.
+/// How much memory stages share whose bounds no query names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryShare {
     /// A number of bytes.
@@ -26,7 +24,13 @@ impl MemoryShare {
         percent.map(MemoryShare::Percent).ok_or_else(|| "expected 1% to 100%".to_owned())
     }
 
-    /// In bytes; `None` if it is a share, and the memory of the machine is not known.
+    /// The memory that a run's stages share; `None` if it is a share of what the machine has, and
+    /// that is not known.
+    pub(crate) fn room(self) -> Option<Arc<MemoryRoom>> {
+        self.bytes().map(MemoryRoom::new)
+    }
+
+    /// In bytes; `None` as for [`MemoryShare::room`].
     pub(crate) fn bytes(self) -> Option<u64> {
         match self {
             MemoryShare::Bytes(n) => Some(n),
@@ -37,36 +41,15 @@ impl MemoryShare {
         }
     }
 
-    /// A line for each default bound that is lowered for it; empty if none is.
-    pub(crate) fn explain(
-        self,
-        program: &Program,
-        functions: &Functions,
-        workers: usize,
-    ) -> String {
+    /// A line that says how much memory there is; empty if that is not known.
+    pub(crate) fn explain(self) -> String {
         let Some(memory) = self.bytes() else { return String::new() };
-        let mut text = String::new();
-        for bound in lowered(program, functions, memory, workers) {
-            let name = match &program.pipelines[bound.pipeline].name {
-                Some(name) => format!("`{name}`"),
-                None => format!("pipeline {}", bound.pipeline + 1),
-            };
-            let _ = writeln!(
-                text,
-                "memory     {name}, stage {}: {} {} at most, not {}, to fit into {} (--memory)",
-                bound.stage + 1,
-                bound.bound,
-                bound.what,
-                bound.default,
-                in_mib(memory),
-            );
-        }
-        text
+        let size = match memory >> 20 {
+            0 => format!("{memory} bytes"),
+            mib => format!("{mib} MiB"),
+        };
+        format!("memory     {size}, shared by all stages without `max` (--memory)\n")
     }
-}
-
-fn in_mib(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 /// The memory of the machine, or of the control group where that may use less. `read` gives the

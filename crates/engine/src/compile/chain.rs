@@ -17,10 +17,12 @@ use crate::ops::scan::{Scan, State};
 use crate::ops::session::Sessions;
 use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
+use crate::room::RoomShare;
 use crate::rows::Rows;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use weir_packet::fields::FieldId;
+use weir_plan::limits::SCAN_KEYS_MAX;
 use weir_plan::physical::{self, Carry, NodeId, Work, columns_read, untested};
 use weir_plan::{Column, Expr, Schema, Stage, Type};
 
@@ -206,7 +208,10 @@ impl<'a> ChainBuilder<'a> {
             Stage::Project { columns } | Stage::Reshape { columns, .. } => {
                 self.scope.columns = self.compute(columns.iter().map(|(_, e)| e));
             }
-            Stage::Scan(scan) => self.scan(scan, after.columns.len(), Some(node.id)),
+            Stage::Scan(scan) => {
+                let share = self.placed.with.scan_share(scan, SCAN_KEYS_MAX);
+                self.scan((scan, share), after.columns.len(), Some(node.id));
+            }
             Stage::AnalyzeTcp(a) => self.analyze_tcp(a, after.columns.len()),
             Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
             Stage::Join(_) | Stage::Union(_) | Stage::Summarize(_) => {
@@ -245,7 +250,12 @@ impl<'a> ChainBuilder<'a> {
 
     /// Compiles a `scan`, after which there are so many columns; `id`: of the stage of the plan, if
     /// it is one.
-    pub(super) fn scan(&mut self, scan: &weir_plan::Scan, columns: usize, id: Option<NodeId>) {
+    pub(super) fn scan(
+        &mut self,
+        (scan, share): (&weir_plan::Scan, RoomShare),
+        columns: usize,
+        id: Option<NodeId>,
+    ) {
         let keys = scan.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
         let before: Vec<usize> =
             scan.states.iter().map(|s| self.compiler.slot(&s.init.ty)).collect();
@@ -266,7 +276,7 @@ impl<'a> ChainBuilder<'a> {
             });
         }
         let automaton = Automaton::of(&scan.states, &mut self.compiler, &self.scope);
-        let mut op = Scan::new(scan, keys, states, automaton, self.placed.with.hash_key);
+        let mut op = Scan::new(scan, keys, states, automaton, (share, self.placed.with.hash_key));
         let states = |(kernel, id): (&Arc<dyn KernelFeed>, NodeId)| {
             kernel.states(id.pipeline, id.stage).filter(|_| self.packets)
         };
@@ -292,8 +302,9 @@ impl<'a> ChainBuilder<'a> {
             new[*at] = Src::Slot(slot.unwrap_or(0));
             outputs.push(slot);
         }
-        let hash_key = self.placed.with.hash_key;
-        self.ops.push(Box::new(Scan::of_connections(a, keys, inputs, outputs, hash_key)));
+        let with = self.placed.with;
+        let room = (with.connections_share(a), with.hash_key);
+        self.ops.push(Box::new(Scan::of_connections(a, keys, inputs, outputs, room)));
         self.scope.columns = new;
     }
 

@@ -11,6 +11,7 @@ use crate::ops::hello::Hello;
 use crate::ops::sample::{Rule, Sample};
 use crate::ops::top::{PerKey, Top};
 use crate::rows::Rows;
+use weir_plan::limits::DISTINCT_KEYS_MAX;
 use weir_plan::physical::Carry;
 use weir_plan::{Expr, HELLO_COLUMNS, Parts, Per, SampleBy, Schema, SortKey, Type};
 
@@ -33,7 +34,8 @@ impl ChainBuilder<'_> {
             .collect();
         let per = per.map(|per| {
             let keys = per.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
-            PerKey::new(per, keys, self.placed.with.hash_key)
+            let with = self.placed.with;
+            PerKey::new(per, keys, with.top_share(n, per, &self.schema), with.hash_key)
         });
         // What nobody reads is not held.
         let columns = self.scope.columns.iter().copied().enumerate();
@@ -55,7 +57,8 @@ impl ChainBuilder<'_> {
         self.scope.columns.push(self.time);
         let window = plan.windowed.then(|| Expr::column(time, Type::Time));
         let (scan, first) = distinct::scan(plan, window, state);
-        self.scan(&scan, state + 1, None);
+        let share = self.placed.with.scan_share(&scan, DISTINCT_KEYS_MAX);
+        self.scan((&scan, share), state + 1, None);
         let condition = self.compiler.condition(&first, &self.scope);
         self.ops.push(Box::new(Filter::new(condition)));
         self.scope.columns = columns;
@@ -70,7 +73,9 @@ impl ChainBuilder<'_> {
         });
         self.ops.push(Box::new(Digest::new(slots, plan.within_ns)));
         self.scope.columns.extend(slots.map(Src::Slot));
-        self.scan(&deduplicate::scan(plan, made, state), state + STATES, None);
+        let scan = deduplicate::scan(plan, made, state);
+        let share = self.placed.with.scan_share(&scan, DISTINCT_KEYS_MAX);
+        self.scan((&scan, share), state + STATES, None);
         self.ops.push(Box::new(DropCopies::new(self.scope.columns[state])));
         self.scope.columns = columns;
     }
@@ -80,7 +85,9 @@ impl ChainBuilder<'_> {
         let slots = HELLO_COLUMNS.map(|(_, ty)| self.compiler.slot(&ty));
         self.scope.columns.resize(columns, Src::Slot(0));
         plan.columns.iter().zip(slots).for_each(|(&at, to)| self.scope.columns[at] = Src::Slot(to));
-        self.ops.push(Box::new(Hello::new(plan, keys, slots, self.placed.with.hash_key)));
+        let with = self.placed.with;
+        let share = with.hello_share(plan);
+        self.ops.push(Box::new(Hello::new(plan, keys, slots, (share, with.hash_key))));
     }
 
     pub(super) fn sample(&mut self, plan: &weir_plan::Sample) {
@@ -114,7 +121,8 @@ impl ChainBuilder<'_> {
             community,
             evidence: plan.evidence(&self.schema).map(column).collect(),
         };
-        Ending::Alerts(Alerts::new(plan, input, &self.schema, after))
+        let share = self.placed.with.alert_share(plan, &self.schema);
+        Ending::Alerts(Alerts::new(plan, input, share, (&self.schema, after)))
     }
 
     pub(super) fn each(&mut self, plan: &weir_plan::Each, after: &Schema, carry: &Carry) -> Ending {

@@ -2,7 +2,7 @@
 
 use super::print::Targets;
 use super::refused::{Crossing, Refused, crossings};
-use crate::compile::{FittedProgram, Placed};
+use crate::compile::{PlacedProgram, Placed};
 use crate::functions::Functions;
 use crate::options::Options;
 use crate::peers::{BuildContext, Peers};
@@ -39,11 +39,12 @@ impl SpreadPlan {
         if Physical::placed(&program, &placement) != *plan {
             return Err(Refused::OtherCut);
         }
-        let with = BuildContext { functions, hash_key: options.hash_key, peers };
+        let room = options.memory.as_ref();
+        let with = BuildContext { functions, hash_key: options.hash_key, peers, room };
         let kernel = options.kernel.clone();
-        let fitted = FittedProgram::new(&program, &placement, 1, options, kernel, with);
-        let level = build(&program, fitted.placed());
-        drop(fitted);
+        let planned = PlacedProgram::new(&program, &placement, options, kernel, with);
+        let level = build(&program, planned.placed());
+        drop(planned);
         Ok((SpreadPlan { program, crossings, targets }, level))
     }
 }

@@ -22,6 +22,7 @@ use crate::counters::Ledger;
 use crate::expr::{Src, Val};
 use crate::hold::{Hold, known};
 use crate::node::{End, Next};
+use crate::room::{RoomCharge, RoomShare};
 use crate::rows::cell;
 use crate::suppress::{SuppressionList, Suppressor};
 use evidence::Evidence;
@@ -78,6 +79,9 @@ pub(crate) struct Alerts {
     input: AlertInput,
     schema: Schema,
     firing: FiringKeys,
+    /// The room for them.
+    share: RoomShare,
+    charge: RoomCharge,
     report: Report,
     /// Says what is not reported.
     suppressor: Option<Suppressor>,
@@ -116,8 +120,15 @@ struct When {
 
 impl Alerts {
     /// The alert of a plan over rows of these columns, which puts out rows of `schema`.
-    pub(crate) fn new(plan: &Alert, input: AlertInput, before: &Schema, schema: Schema) -> Alerts {
+    pub(crate) fn new(
+        plan: &Alert,
+        input: AlertInput,
+        share: RoomShare,
+        (before, schema): (&Schema, Schema),
+    ) -> Alerts {
         Alerts {
+            charge: share.charge(),
+            share,
             input,
             firing: FiringKeys::default(),
             report: Report::new(plan, before, &schema),
@@ -148,14 +159,14 @@ impl Alerts {
                 self.begin(slot, when, next);
             }
             (None, _) => {
-                if self.firing.len() as u64 >= self.report.plan.max_keys {
-                    let oldest = self.firing.take_oldest(|_| true);
-                    if let Some(ended) = oldest {
-                        self.report.end(&ended, AlertState::End, when.came, next);
-                        self.evicted += 1;
-                    }
+                while self.firing.len() as u64 >= self.share.bound()
+                    && let Some(ended) = self.firing.take_oldest(|_| true)
+                {
+                    self.report.end(&ended, AlertState::End, when.came, next);
+                    self.evicted += 1;
                 }
                 let slot = self.firing.start(&self.key, first(seen, when));
+                self.charge.set(self.firing.len() as u64);
                 self.begin(slot, when, next);
             }
         }
@@ -305,6 +316,7 @@ impl End for Alerts {
         let tick = self.report.plan.tick(watermark);
         if tick > self.report.tick {
             self.put_out(AlertState::End, |plan, at| plan.until(at) < tick, next);
+            self.charge.set(self.firing.len() as u64);
             self.report.tick = tick;
         }
         self.report.tick

@@ -104,11 +104,11 @@ impl Filling {
         self.old = std::array::from_fn(|v| {
             self.known.variants.get(v).map_or(0, |variant| variant.table.len())
         });
-        let most = self.spec.plan.max_groups.saturating_sub(self.known.len() as u64);
+        let most = self.spec.room(self.known.len());
         let mut is_tight = most < groups.len() as u64;
         if is_tight && self.end(0) != i128::MAX {
             self.drop_idle(start, spent);
-            let most = self.spec.plan.max_groups.saturating_sub(self.known.len() as u64);
+            let most = self.spec.room(self.known.len());
             is_tight = most < groups.len() as u64;
         }
         if is_tight {
@@ -121,6 +121,7 @@ impl Filling {
             add(known, groups, v, ids, (&mut keys[v], map), (spec, u64::MAX));
             self.note(v, start);
         }
+        self.known.charge();
     }
 
     /// The same where not all may find room: the first do, in the order of their keys.
@@ -131,11 +132,11 @@ impl Filling {
             self.ids.clear();
             self.ids.push(row);
             let Filling { known, keys, ids, map, spec, .. } = self;
-            let others = known.len() - known.variants[v].table.len();
-            let max = spec.plan.max_groups.saturating_sub(others as u64);
+            let max = spec.room(known.len()).saturating_add(known.variants[v].table.len() as u64);
             add(known, groups, v, ids, (&mut keys[v], map), (spec, max));
             self.refused += (self.map[0] == NO_ROW) as u64;
             self.note(v, start);
+            self.known.charge();
         }
     }
 

@@ -1,6 +1,7 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
 mod counted;
+mod evicted;
 mod saved;
 mod sessions;
 mod spec;
@@ -11,6 +12,7 @@ use super::session_words;
 use crate::agg::{self, Aggregate, Cells, CellsRef};
 use crate::key::{Layout, PACKED_WORDS_MAX, Pool};
 use crate::peers::BuildContext;
+use crate::room::RoomCharge;
 use crate::table::{Keys, NO_ROW, Table};
 pub(crate) use spec::Spec;
 use std::cmp::Ordering;
@@ -20,6 +22,9 @@ use weir_plan::{Agg, AggFunc};
 
 /// Windows in a row that may use less than an eighth of a table before its memory is given back.
 const SMALL_WINDOWS_MAX: u32 = 16;
+
+/// Groups by which those of one window may have changed before they are charged for.
+const CHARGED_AT_ONCE: u64 = 256;
 
 /// Tables that never held more groups than this keep their memory.
 const SMALL_TABLE: usize = 1 << 12;
@@ -32,6 +37,7 @@ pub(crate) struct Groups {
     pub(super) texts: Pool,
     /// Where the groups of another worker went, one after the other.
     map: Vec<u32>,
+    charge: RoomCharge,
 }
 
 pub(super) struct Variant {
@@ -43,6 +49,8 @@ pub(super) struct Variant {
     pub(super) lone: bool,
     /// The cells of a new group.
     pub(super) fresh: Vec<u64>,
+    /// While room is short, the groups that took rows in since some had to go: a bit each.
+    used: Vec<u64>,
     /// The most groups there were since the table was made.
     most: usize,
     /// Windows in a row with less than an eighth of that.
@@ -53,7 +61,7 @@ impl Variant {
     fn new(spec: &Spec, layout: &Layout) -> Variant {
         let lone = spec.plan.keys.is_empty() || spec.plan.fill.is_some();
         let Spec { functions, hash_key, peers, .. } = spec;
-        let with = BuildContext { functions, hash_key: *hash_key, peers: *peers };
+        let with = BuildContext { functions, hash_key: *hash_key, peers: *peers, room: None };
         let build = |state: &Vec<Agg>| agg::build(state, with, lone);
         let aggs: Vec<_> = spec.states.iter().map(build).collect();
         let (mut at, mut fresh) = (Vec::new(), vec![0; spec.head()]);
@@ -68,7 +76,7 @@ impl Variant {
         }
         let lone = spec.plan.keys.is_empty() && spec.session().is_none();
         let table = Table::new(layout.words, fresh.len(), spec.max_rows(), spec.hash_key);
-        Variant { table, aggs, at, lone, fresh, most: 0, small: 0 }
+        Variant { table, aggs, at, lone, fresh, used: Vec::new(), most: 0, small: 0 }
     }
 
     /// Forgets all groups. Keeps the memory, unless a burst left far more than is used.
@@ -81,6 +89,7 @@ impl Variant {
             return;
         }
         self.table.clear();
+        self.used.clear();
         self.aggs.iter_mut().for_each(|a| a.clear());
     }
 
@@ -96,6 +105,7 @@ impl Groups {
             variants: spec.layouts.iter().map(|l| Variant::new(spec, l)).collect(),
             texts: Pool::default(),
             map: Vec::new(),
+            charge: spec.share.charge(),
             spec: Arc::clone(spec),
         }
     }
@@ -132,10 +142,24 @@ impl Groups {
         if self.spec.session().is_some() {
             return self.append_all(other);
         }
-        let Groups { spec, variants, texts, map } = self;
+        let Groups { spec, variants, texts, map, .. } = self;
         let both = variants.iter_mut().zip(&other.variants).zip(&spec.layouts);
         for ((mine, theirs), layout) in both {
             mine.merge(theirs, layout, (&other.texts, &mut *texts), map);
+        }
+        self.count_held();
+    }
+
+    /// Has the groups that there are now charged for.
+    pub(super) fn charge(&mut self) {
+        self.charge.set(self.len() as u64);
+    }
+
+    /// The same, where they are many more or fewer than before.
+    #[inline]
+    pub(super) fn count_held(&mut self) {
+        if (self.len() as u64).abs_diff(self.charge.keys()) >= CHARGED_AT_ONCE {
+            self.charge();
         }
     }
 
@@ -165,6 +189,7 @@ impl Groups {
             v.clear(layout, &self.spec);
         }
         self.texts.clear();
+        self.charge.set(0);
     }
 
     /// All groups in the order of their keys: [`group_id`]s.
@@ -313,7 +338,7 @@ mod tests {
         let functions = &Functions::default();
         Spec::new(
             &plan,
-            BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None },
+            BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None, room: None },
             schema,
         )
     }

@@ -27,6 +27,7 @@ use crate::expr::{Src, Val};
 use crate::hold::{Hold, known};
 use crate::key::{Chosen, KeyPart, Layout, Pool, choose, pack};
 use crate::limits::PARTS_MAX;
+use crate::room::RoomShare;
 use crate::table::{HashKey, Keys};
 use crate::view::Origin;
 use flows::Flows;
@@ -61,7 +62,7 @@ impl Hello {
         plan: &weir_plan::Hello,
         keys: Vec<Val>,
         slots: [usize; 8],
-        hash_key: HashKey,
+        (share, hash_key): (RoomShare, HashKey),
     ) -> Hello {
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
@@ -72,7 +73,7 @@ impl Hello {
             packed: Keys::new(layout.words),
             positions: Vec::new(),
             slots,
-            flows: Flows::new(plan, layout.words, hash_key),
+            flows: Flows::new(plan.idle_ns, share, layout.words, hash_key),
             scratch: Scratch::default(),
             srcs: Vec::with_capacity(PARTS_MAX),
             text: Box::new(Text::new()),

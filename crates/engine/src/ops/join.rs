@@ -29,6 +29,7 @@ use crate::checkpoint::{Checkpoint, Passed};
 use crate::counters::Ledger;
 use crate::hold::{Hold, known};
 use crate::node::{Next, Node, NodeInput};
+use crate::room::{RoomCharge, RoomShare};
 use crate::rows::Rows;
 use crate::table::HashKey;
 use fill::Fill;
@@ -69,6 +70,9 @@ pub(crate) struct Join {
     keys: KeyTable,
     left: SideRows,
     right: SideRows,
+    /// The room for the rows of both sides.
+    share: RoomShare,
+    charge: RoomCharge,
     fill: Fill,
     /// Right rows that came when those of their time were in chains already: key, time, address.
     lagging: Vec<(u64, i64, u64)>,
@@ -86,13 +90,20 @@ pub(crate) struct Join {
 
 impl Join {
     /// The join of a plan over left rows of these columns.
-    pub(crate) fn new(plan: &Plan, left: &Schema, hash_key: HashKey) -> Join {
+    pub(crate) fn new(
+        plan: &Plan,
+        left: &Schema,
+        share: &RoomShare,
+        hash_key: HashKey,
+    ) -> Join {
         assert!(plan.keys.len() <= KEY_WORDS_MAX, "a key has at most {KEY_WORDS_MAX} parts");
         let types: Vec<Type> = plan.keys.iter().map(|&(l, _)| left.columns[l].ty.clone()).collect();
         Join {
             keys: KeyTable::new(&types, hash_key),
             left: SideRows::new(LEFT_HEAD, left, 0..left.columns.len()),
             right: SideRows::new(RIGHT_HEAD, &plan.schema, plan.columns.iter().map(|c| c.from)),
+            charge: share.charge(),
+            share: share.clone(),
             fill: Fill::new(plan, left),
             lagging: Vec::new(),
             reached: i64::MIN,
@@ -128,6 +139,7 @@ impl Join {
             self.add(side, due, rows, from..from + n);
             from += n;
         }
+        self.charge.set((self.left.len() + self.right.len()) as u64);
     }
 
     /// Lists the rows that are neither late nor too many, and says when each is let go.
@@ -137,7 +149,7 @@ impl Join {
             Side::Left => self.left.len(),
             Side::Right => self.right.len(),
         };
-        let room = plan.max_rows.min(MAX_ROWS).saturating_sub(held as u64);
+        let room = plan.max_rows.min(MAX_ROWS).saturating_sub(held as u64).min(self.share.left());
         // In one tick, all leave together; it is mostly that of the row before.
         let length = plan.tick() as u64;
         let tick_of = |tick: &mut i64, time: i64| {
@@ -206,6 +218,7 @@ impl Join {
             self.unlink(bucket);
             self.right.recycle(bucket);
         }
+        self.charge.set((self.left.len() + self.right.len()) as u64);
         let Join { keys, left, right, .. } = self;
         keys.sweep(left.len() + right.len(), |f| {
             left.each_word(KEY, f);

@@ -39,6 +39,7 @@ use crate::hold::{Hold, known};
 use crate::kernel::KernelStates;
 use crate::key::{Direct, KeyPart, Layout, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
+use crate::room::{RoomCharge, RoomShare};
 use crate::table::HashKey;
 use oldest::Oldest;
 use rounds::Rounds;
@@ -62,6 +63,9 @@ pub(crate) struct Scan {
     parts: Vec<KeyPart>,
     states: Vec<State>,
     idle_ns: i64,
+    share: RoomShare,
+    charge: RoomCharge,
+    /// Keys that there may be now.
     max_keys: usize,
     /// Whether the query may have named that many: of those that are full, most have.
     is_named: bool,
@@ -81,6 +85,9 @@ pub(crate) struct Scan {
     srcs: Vec<Src>,
 }
 
+/// Keys that a scan may hold.
+const KEYS_MAX: usize = u32::MAX as usize - 1 - BATCH;
+
 /// How the updates are evaluated.
 enum Mode {
     Steps(Steps),
@@ -92,6 +99,7 @@ enum Mode {
 struct Bounds {
     idle_ns: i64,
     max_keys: u64,
+    share: RoomShare,
 }
 
 impl Scan {
@@ -101,14 +109,14 @@ impl Scan {
         keys: Vec<Val>,
         states: Vec<State>,
         automaton: Option<Automaton>,
-        hash_key: HashKey,
+        (share, hash_key): (RoomShare, HashKey),
     ) -> Scan {
         assert!(states.len() <= SCAN_STATES_MAX, "a scan has at most {SCAN_STATES_MAX} states");
         let (mode, cells) = match automaton {
             Some(automaton) => (Mode::Steps(Steps::new(automaton)), 0),
             None => (Mode::Rounds(Rounds::new()), rounds::words(&states)),
         };
-        let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys };
+        let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys, share };
         Scan { states, ..Scan::with(mode, cells, (&plan.keys, keys), bounds, hash_key) }
     }
 
@@ -119,11 +127,11 @@ impl Scan {
         keys: Vec<Val>,
         inputs: Vec<Val>,
         outputs: Vec<Option<usize>>,
-        hash_key: HashKey,
+        (share, hash_key): (RoomShare, HashKey),
     ) -> Scan {
         let connections = Connections::new(inputs, outputs);
         let words = connections.tracked().words();
-        let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys };
+        let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys, share };
         let mode = Mode::Connections(connections);
         Scan::with(mode, words, (&plan.keys, keys), bounds, hash_key)
     }
@@ -140,9 +148,7 @@ impl Scan {
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
         let fields: Option<Vec<FieldId>> = plan.iter().map(packet_field).collect();
-        let max_keys = usize::try_from(bounds.max_keys)
-            .unwrap_or(usize::MAX)
-            .clamp(1, u32::MAX as usize - 1 - BATCH);
+        let max_keys = usize::try_from(bounds.max_keys).unwrap_or(usize::MAX).clamp(1, KEYS_MAX);
         Scan {
             direct: fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &layouts)),
             stores: layouts.into_iter().map(|l| Store::new(l, cells, max_keys, hash_key)).collect(),
@@ -150,6 +156,8 @@ impl Scan {
             parts,
             states: Vec::new(),
             idle_ns: bounds.idle_ns,
+            charge: bounds.share.charge(),
+            share: bounds.share,
             max_keys,
             is_named: bounds.max_keys != SCAN_KEYS_MAX && bounds.max_keys != DISTINCT_KEYS_MAX,
             mode,
@@ -160,6 +168,19 @@ impl Scan {
             batches: 0,
             srcs: Vec::with_capacity(PARTS_MAX),
         }
+    }
+
+    /// Has the rows that there are charged for, and says how many there may be. Where room is short,
+    /// memory that is not in use goes back.
+    fn keep_to_room(&mut self) {
+        let (live, rows) = (self.live(), self.stores.iter().map(Store::rows).sum::<usize>());
+        if rows > live + (live / 8).max(BATCH) && self.share.is_short() {
+            self.stores.iter_mut().for_each(Store::compact);
+            self.oldest = Oldest::default();
+        }
+        let rows = self.stores.iter().map(Store::rows).sum::<usize>();
+        self.charge.set(rows as u64);
+        self.max_keys = self.share.bound().clamp(1, KEYS_MAX as u64) as usize;
     }
 
     fn live(&self) -> usize {
@@ -341,6 +362,7 @@ impl Operator for Scan {
             Mode::Connections(connections) => connections.end(batch, rows),
         }
         self.stores.iter_mut().for_each(Store::free_evicted);
+        self.keep_to_room();
         all
     }
 

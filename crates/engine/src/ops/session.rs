@@ -59,6 +59,7 @@ pub(crate) struct Sessions {
     spare: Vec<Groups>,
     /// Whether rows are all there is to a session.
     in_rows: bool,
+    /// How many may be open now.
     max: usize,
     waiting_max: usize,
     /// The last tick that passed.
@@ -78,6 +79,11 @@ pub(crate) struct Sessions {
     /// do, since several rows may be made of one packet.
     batches: u64,
     turns: Vec<u64>,
+}
+
+/// How many sessions may be open now.
+fn max_open(spec: &Spec) -> usize {
+    spec.plan.max_groups.min(spec.share.bound()).clamp(1, u64::from(u32::MAX / 4)) as usize
 }
 
 /// Which rows close a session.
@@ -101,7 +107,7 @@ impl Sessions {
             spec.plan.keys.iter().map(|(_, e)| packet_field(e)).collect();
         let groups = Groups::new(&spec);
         let mut variants = groups.variants.iter().zip(&spec.layouts);
-        let max = spec.plan.max_groups.clamp(1, u64::from(u32::MAX / 4)) as usize;
+        let max = max_open(&spec);
         Sessions {
             direct: fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &spec.layouts)),
             open: spec.layouts.iter().map(|_| OpenSessions::new(session, spec.hash_key)).collect(),
@@ -374,7 +380,9 @@ impl Sessions {
                 next.groups(at, gone);
             }
         }
-        if self.in_rows {
+        // Where room is short, memory that is not in use goes back.
+        let is_sparse = self.spec.share.is_short() && self.live() < self.groups.len() / 2;
+        if self.in_rows && !is_sparse {
             self.open.iter_mut().for_each(OpenSessions::free_ended);
         } else {
             self.start_anew();
@@ -411,6 +419,7 @@ impl End for Sessions {
         if rows.is_empty() {
             return;
         }
+        self.max = max_open(&self.spec);
         // What a row ends comes out with the next tick.
         self.note_due(self.session.tick_after(self.tick));
         let first = self.batches * BATCH as u64;
@@ -426,12 +435,13 @@ impl End for Sessions {
         let plain = self.has_room(rows);
         let rows = if plain { self.take_plain(batch, rows, marked) } else { rows };
         if rows.is_empty() {
-            return;
+            return self.groups.count_held();
         }
         self.work.key_srcs.clear();
         let keys = self.keys.iter().map(|key| batch.ctx.value(key, rows));
         self.work.key_srcs.extend(keys);
         self.take_columns(batch, rows, marked);
+        self.groups.count_held();
     }
 
     fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {

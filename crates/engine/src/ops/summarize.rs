@@ -153,9 +153,8 @@ impl Summarize {
         let Some(view) = batch.ctx.view.as_ref().filter(|_| !self.direct.is_empty()) else {
             return Bits::NONE;
         };
-        let max = self.spec.plan.max_groups;
-        let open = self.open.iter().map(|(_, groups)| groups.len() as u64);
-        let mut rooms = open.chain([0]).map(|groups| max.saturating_sub(groups));
+        let open = self.open.iter().map(|(_, groups)| groups.len());
+        let mut rooms = open.chain([0]).map(|groups| self.spec.room(groups));
         if !rooms.all(|room| fits_in_any_order(room, BATCH)) {
             return Bits::NONE;
         }
@@ -165,6 +164,7 @@ impl Summarize {
 
     /// Takes rows of one window in.
     fn take(&mut self, batch: &mut Batch<'_>, rows: Bits, window: usize) {
+        self.make_room(rows.count());
         let direct = self.work.direct.and(rows);
         let mut others = rows.minus(direct);
         if !direct.is_empty() {
@@ -208,7 +208,7 @@ impl Summarize {
         let columns = columns.get();
         let narrow = narrow_rows(&self.spec.parts, columns, rows);
         let wide = rows.minus(narrow);
-        let room = self.spec.plan.max_groups.saturating_sub(self.open[window].1.len() as u64);
+        let room = self.spec.room(self.open[window].1.len());
         if narrow.is_empty() || wide.is_empty() || fits_in_any_order(room, rows.count()) {
             self.take_layout(batch, columns, narrow, window, 0);
             self.take_layout(batch, columns, wide, window, 1);
@@ -244,9 +244,9 @@ impl Summarize {
         let groups = &mut self.open[window].1;
         let work = &mut *self.work;
         // The bound holds for all layouts together.
-        let others: usize = groups.len() - groups.variants[v].table.len();
+        let room = self.spec.room(groups.len());
         let variant = &mut groups.variants[v];
-        variant.table.set_max(self.spec.plan.max_groups.saturating_sub(others as u64));
+        variant.table.set_max((variant.table.len() as u64).saturating_add(room));
         let mut rows = rows;
         if variant.table.lookup(&mut work.packed[v], &variant.fresh, &mut work.ids) > 0 {
             let (left, refused) = drop_refused(rows, &mut work.positions, &mut work.ids);
@@ -254,11 +254,30 @@ impl Summarize {
             self.evicted += refused;
         }
         update_all(variant, work, batch, rows);
+        if self.spec.share.is_short() {
+            variant.note_used(&work.ids[..work.positions.len()]);
+        }
+        groups.count_held();
+    }
+
+    /// Lets groups go that are not in use, of the window that has most, where the memory that is
+    /// shared leaves no room for so many more.
+    fn make_room(&mut self, more: usize) {
+        if self.spec.share.left() >= more as u64 {
+            return;
+        }
+        let bound = self.spec.share.bound();
+        let largest = self.open.iter_mut().map(|(_, groups)| groups).max_by_key(|g| g.len());
+        // What it would give is to be worth looking at all of its groups.
+        if let Some(groups) = largest.filter(|groups| groups.len() as u64 >= bound.div_ceil(4)) {
+            self.evicted += groups.evict(bound);
+        }
     }
 
     fn close(&mut self, n: usize, next: &mut Next<'_>) {
-        for (start, groups) in self.open.drain(..n) {
+        for (start, mut groups) in self.open.drain(..n) {
             self.evicted += groups.evicted();
+            groups.charge();
             next.groups(start, groups);
         }
     }

@@ -3,7 +3,7 @@
 use super::ready::ReadyProgram;
 use super::single;
 use crate::change::{Change, Compiled};
-use crate::compile::FittedProgram;
+use crate::compile::PlacedProgram;
 use crate::continued::{ContinuedFeed, summarize_of};
 use crate::counters::Ledger;
 use crate::feed::Feed;
@@ -322,11 +322,11 @@ fn compile(
         true => Peers::Kernel,
         false => Peers::None,
     };
-    let with = BuildContext { functions, hash_key: options.hash_key, peers };
+    let room = options.memory.as_ref();
+    let with = BuildContext { functions, hash_key: options.hash_key, peers, room };
     let feed = kernel.clone().map(|kernel| Arc::new(kernel) as Arc<dyn KernelFeed>);
-    let fitted =
-        FittedProgram::new(&program, &placement, partitionings.workers, options, feed, with);
-    let placed = fitted.placed();
+    let planned = PlacedProgram::new(&program, &placement, options, feed, with);
+    let placed = planned.placed();
     let pipes = MachinePipes::new(placed);
     let level = |partitioning: &Partitioning| {
         let mut level = WorkerLevel::new(placed, &partitioning.pipelines);

@@ -177,6 +177,13 @@ impl Table {
         index.rekey(key, (0..).zip(rows.map(|words| key.hash(words))));
     }
 
+    /// Finds all rows by an index of their own, after rows were pushed that it does not know.
+    pub(crate) fn index_anew(&mut self) {
+        self.index = Index::new(self.index.hash_key());
+        self.index.reserve(self.len());
+        self.rekey();
+    }
+
     /// Makes room for so many rows, so that the table need not grow until it has them.
     pub(crate) fn reserve(&mut self, rows: usize) {
         let rows = rows.min(self.max_rows);

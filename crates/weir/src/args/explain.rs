@@ -2,7 +2,6 @@
 
 use super::values::{param, workers};
 use super::{HookName, RulesArgs, SiteArgs};
-use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 
@@ -30,11 +29,6 @@ pub(crate) struct ExplainArgs {
     /// Threads that work on the query, or `auto` for one per processor
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
     pub(crate) workers: NonZeroUsize,
-
-    /// Show which default bounds are lowered to fit into this much memory, or into this share of
-    /// the machine's memory
-    #[arg(long, value_name = "SIZE|PERCENT", value_parser = MemoryShare::parse)]
-    pub(crate) memory: Option<MemoryShare>,
 
     /// Show the part that the kernel can run with --offload, at this hook, its program and its maps
     #[arg(long, value_enum, value_name = "HOOK", num_args = 0..=1, require_equals = true)]

@@ -68,8 +68,8 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
     pub(crate) workers: NonZeroUsize,
 
-    /// The memory that the default bounds of all stages fit into together: a size, or a share of
-    /// the memory of the machine (or control group)
+    /// The memory that all stages share which keep something by key without a `max`: a size, or a
+    /// share of the memory of the machine (or control group)
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "50%")]
     #[arg(value_parser = MemoryShare::parse)]
     pub(crate) memory: MemoryShare,

@@ -62,9 +62,6 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
         text.push('\n');
     }
     text += &plan;
-    if let Some(memory) = args.memory {
-        text += &memory.explain(&program, &functions, args.workers.get());
-    }
     if args.cluster {
         text += &probes(&program, &functions);
     }

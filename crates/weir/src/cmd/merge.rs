@@ -57,7 +57,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
         return Err(usage("standard input can be one stream only"));
     }
     let topic = kafka::topic_of(&args)?;
-    let options = Options { memory: args.memory.bytes(), suppressions, ..Options::default() };
+    let options = Options { memory: args.memory.room(), suppressions, ..Options::default() };
 
     let collector = args.rows.export.as_ref().map(Collector::connect).transpose()?;
     let courier = delivery::start(targets, &args.rows.deliver, &args.confine)?;

@@ -12,9 +12,10 @@ use weir_plan::{EndReason, Session};
 impl Groups {
     /// Copies sessions of one layout of other groups, in this order.
     pub(in crate::ops) fn append(&mut self, other: &Groups, v: usize, rows: &[u32]) {
-        let Groups { spec, variants, texts, map } = self;
+        let Groups { spec, variants, texts, map, .. } = self;
         let texts = (&other.texts, texts);
         variants[v].append(&other.variants[v], &spec.layouts[v], texts, rows, map);
+        self.count_held();
     }
 
     /// Copies all sessions of other groups, in their order.

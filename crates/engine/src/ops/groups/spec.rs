@@ -7,6 +7,7 @@ use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
 use crate::ops::session_words;
 use crate::ops::window_time::{downstream, window_start};
 use crate::peers::{BuildContext, Peers};
+use crate::room::RoomShare;
 use crate::table::HashKey;
 use std::sync::Arc;
 use weir_plan as plan;
@@ -25,6 +26,8 @@ pub(crate) struct Spec {
     pub(in crate::ops) hash_key: HashKey,
     /// The parties whose groups are merged with these.
     pub(in crate::ops) peers: Peers,
+    /// The room for its groups.
+    pub(in crate::ops) share: RoomShare,
     pub(in crate::ops) parts: Vec<KeyPart>,
     pub(in crate::ops) layouts: Vec<Layout>,
     /// The columns emitted.
@@ -54,6 +57,7 @@ impl Spec {
             functions: with.functions.clone(),
             hash_key: with.hash_key,
             peers: with.peers,
+            share: with.summarize_share(plan),
             layouts: [Some(narrow), wide].into_iter().flatten().collect(),
             parts,
             schema,
@@ -102,6 +106,12 @@ impl Spec {
     /// Words of a row between its key and its first aggregate.
     pub(super) fn head(&self) -> usize {
         self.session().map_or(0, session_words::head)
+    }
+
+    /// Groups that may be added to a window that has so many.
+    #[inline]
+    pub(in crate::ops) fn room(&self, groups: usize) -> u64 {
+        self.plan.max_groups.saturating_sub(groups as u64).min(self.share.left())
     }
 
     /// Rows that one table may have.

@@ -6,6 +6,7 @@
 
 use super::stream::{Arrival, CompleteHello, Intake, Scratch, Stream};
 use crate::limits::{HELLO_PIECES_EACH, HELLO_PIECES_MIN};
+use crate::room::{RoomCharge, RoomShare};
 use crate::table::{HashKey, Index, Keys};
 use weir_packet::limits::BATCH;
 use weir_packet::read::Transport;
@@ -16,6 +17,9 @@ const NONE: u32 = u32::MAX;
 /// The flows and their keys.
 pub(super) struct Flows {
     idle_ns: i64,
+    share: RoomShare,
+    charge: RoomCharge,
+    /// Flows that there may be now.
     max_flows: usize,
     /// Words of a key.
     stride: usize,
@@ -41,6 +45,11 @@ struct Flow {
     newer: u32,
 }
 
+/// Flows that there may be now.
+fn max_flows(share: &RoomShare) -> usize {
+    share.bound().clamp(1, (NONE as usize - BATCH) as u64) as usize
+}
+
 impl Flow {
     /// Bytes of memory for pieces.
     fn held(&self) -> usize {
@@ -50,11 +59,12 @@ impl Flow {
 
 impl Flows {
     /// None yet, with keys of so many words.
-    pub(super) fn new(plan: &weir_plan::Hello, stride: usize, hash_key: HashKey) -> Flows {
-        let max_flows = usize::try_from(plan.max_flows).unwrap_or(usize::MAX);
+    pub(super) fn new(idle_ns: i64, share: RoomShare, stride: usize, hash_key: HashKey) -> Flows {
         Flows {
-            idle_ns: plan.idle_ns,
-            max_flows: max_flows.clamp(1, NONE as usize - BATCH),
+            idle_ns,
+            max_flows: max_flows(&share),
+            charge: share.charge(),
+            share,
             stride,
             keys: Vec::new(),
             index: Index::new(hash_key),
@@ -73,6 +83,10 @@ impl Flows {
         (self.unfinished, self.evicted)
     }
 
+    fn live(&self) -> usize {
+        self.flows.len() - self.free.len()
+    }
+
     /// Forgets all flows.
     pub(super) fn finish(&mut self) {
         while self.oldest != NONE {
@@ -80,8 +94,10 @@ impl Flows {
         }
     }
 
-    /// Hashes the keys of a batch, and asks for where they stand in the index.
+    /// Notes how many there are, and may be, and hashes the keys of a batch, and asks for where they stand in the index.
     pub(super) fn hash(&mut self, keys: &mut Keys) {
+        self.charge.set(self.live() as u64);
+        self.max_flows = max_flows(&self.share);
         if self.index.is_crowded() {
             self.rekey();
         }
@@ -199,7 +215,7 @@ impl Flows {
     }
 
     fn add(&mut self, keys: &Keys, j: usize, stream: Stream, at: Arrival) -> u32 {
-        if self.flows.len() - self.free.len() >= self.max_flows {
+        while self.live() >= self.max_flows {
             self.evict(at.clock);
         }
         let flow = self.free.pop().unwrap_or_else(|| {

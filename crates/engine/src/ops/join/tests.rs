@@ -5,6 +5,7 @@ use crate::limits::{JUMP_NS, LATENESS_NS};
 use crate::node::Node as _;
 use crate::node::testing::last;
 use crate::ops::testing::{agg, compare, field, int, project, summarize};
+use crate::room::RoomShare;
 use crate::rows::Rows;
 use crate::table::HashKey;
 use crate::tests::schema_after;
@@ -22,6 +23,11 @@ use weir_plan::{
 
 const MS: i64 = 1_000_000;
 const SECOND: i64 = 1000 * MS;
+
+/// A join by a plan, without other stages.
+fn join_of(plan: &Join, left: &Schema) -> super::Join {
+    super::Join::new(plan, left, &RoomShare::of_all(plan.max_rows), HashKey::random())
+}
 
 /// A question, by the port it is from, or the answer to it.
 #[derive(Clone, Debug)]
@@ -280,7 +286,7 @@ fn a_hot_key_costs_what_its_rows_meet() {
         let program = sides();
         let mut plan = join(&program, JoinKind::Inner, Some(within));
         plan.max_rows = 1 << 20;
-        let mut join = super::Join::new(&plan, &program.pipelines[0].schema, HashKey::random());
+        let mut join = join_of(&plan, &program.pipelines[0].schema);
         let (mut rows, mut pairs) = (Rows::new(&program.pipelines[0].schema), 0);
         let shift = within.0 * MS;
         for (side, shift) in [(Side::Left, 0), (Side::Right, shift + MS / 2)] {
@@ -320,7 +326,7 @@ fn rows_of_a_hot_key_that_lag_cost_no_more_than_a_few_looks_each() {
     let program = sides();
     let mut plan = join(&program, JoinKind::Inner, Some((0, 80_000)));
     plan.max_rows = 1 << 20;
-    let mut join = super::Join::new(&plan, &program.pipelines[0].schema, HashKey::random());
+    let mut join = join_of(&plan, &program.pipelines[0].schema);
     let mut rows = Rows::new(&program.pipelines[0].schema);
     last(&mut |_| {}, |next| {
         join.watermark(100_000 * MS, next);

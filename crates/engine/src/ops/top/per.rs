@@ -4,6 +4,7 @@ use crate::checkpoint::{Checkpoint, Passed};
 use crate::expr::{Ctx, Src, Val};
 use crate::key::{Chosen, KeyPart, Layout, Pool, choose, pack, pass_keys};
 use crate::limits::PARTS_MAX;
+use crate::room::{RoomCharge, RoomShare};
 use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::cmp::Ordering;
 use weir_packet::bits::Bits;
@@ -16,7 +17,7 @@ pub(crate) struct PerKey {
     keys: Vec<Val>,
     parts: Vec<KeyPart>,
     layout: Layout,
-    max_keys: u64,
+    share: RoomShare,
     hash_key: HashKey,
     packed: Keys,
     /// Where the key columns stand in this batch.
@@ -28,11 +29,17 @@ pub(crate) struct PerKey {
 pub(super) struct TopKeys {
     table: Table,
     pool: Pool,
+    charge: RoomCharge,
 }
 
 impl PerKey {
     /// The keys of a plan, compiled.
-    pub(crate) fn new(plan: &Per, keys: Vec<Val>, hash_key: HashKey) -> PerKey {
+    pub(crate) fn new(
+        plan: &Per,
+        keys: Vec<Val>,
+        share: RoomShare,
+        hash_key: HashKey,
+    ) -> PerKey {
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
         let (narrow, wide) = Layout::both(&parts);
@@ -42,7 +49,7 @@ impl PerKey {
             parts,
             layout,
             keys,
-            max_keys: plan.max_keys,
+            share,
             hash_key,
             srcs: Vec::with_capacity(PARTS_MAX),
             positions: Vec::with_capacity(BATCH),
@@ -51,13 +58,13 @@ impl PerKey {
 
     /// No keys yet.
     pub(super) fn keys(&self) -> TopKeys {
-        let table = Table::new(self.layout.words, 0, self.max_keys, self.hash_key);
-        TopKeys { table, pool: Pool::default() }
+        let table = Table::new(self.layout.words, 0, self.share.bound(), self.hash_key);
+        TopKeys { table, pool: Pool::default(), charge: self.share.charge() }
     }
 
     /// Saves the keys of a window, or restores them.
     pub(super) fn pass_keys(&self, keys: &mut TopKeys, at: &mut Checkpoint<'_>) -> Passed {
-        let TopKeys { table, pool } = keys;
+        let TopKeys { table, pool, .. } = keys;
         pass_keys(at, (table, &[]), (&self.layout, &self.parts), pool)
     }
 
@@ -85,12 +92,15 @@ impl PerKey {
         let chosen = Chosen { set: rows, positions };
         let columns = &columns[..srcs.len()];
         pack(layout, columns, chosen, &mut keys.pool, &ctx.regs.arena, packed);
+        let most = self.share.bound();
+        keys.table.set_max(most.min((keys.table.len() as u64).saturating_add(self.share.left())));
         keys.table.hash_keys(packed);
         let mut numbers = [NO_ROW; BATCH];
         let refused = keys.table.lookup(packed, &[], &mut numbers);
         for (&i, number) in positions.iter().zip(numbers) {
             out[i as usize] = number;
         }
+        keys.charge.set(keys.table.len() as u64);
         refused as u64
     }
 
@@ -120,6 +130,7 @@ impl TopKeys {
     pub(super) fn clear(&mut self) {
         self.table.clear();
         self.pool.clear();
+        self.charge.set(0);
     }
 
     /// Texts of keys that found no room.

@@ -110,7 +110,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let serves = serving(&shows, &program, &options);
     let phase = phase(&options, &words, serves.as_ref());
     if options.partitions.run.is_none() {
-        opening::say_plan(&program, &functions, &options, term);
+        opening::say_plan(&program, &options, term);
     }
     let alone = programs.sources().first().map(|source| source.program.clone());
     let run = Run {

@@ -25,7 +25,6 @@ use weir_capture::wrapped::{StoppableSource, Take};
 use weir_capture::write::{Folder, Made};
 use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
-use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_kafka::address::KafkaTopic;
 use weir_kernel::{KernelQuery, KernelRun, KernelTables, refusal_of};
@@ -56,16 +55,11 @@ pub(super) fn sends_by_dpdk(program: &Program, options: &RunOptions) -> Vec<Stri
 
 /// Says how the program runs, if that is asked for, and which rows a run over interfaces will show
 /// only at its end.
-pub(super) fn say_plan(
-    program: &Program,
-    functions: &Functions,
-    options: &RunOptions,
-    term: &Term,
-) {
+pub(super) fn say_plan(program: &Program, options: &RunOptions, term: &Term) {
     let workers = options.workers.get();
     if options.verbose {
         term.say_text(&weir_plan::print::explain(program, workers));
-        term.say_text(&options.memory.explain(program, functions, workers));
+        term.say_text(&options.memory.explain());
     }
     if !options.quiet {
         exports::say_unread(program, &options.http, term);

@@ -14,6 +14,7 @@ use weir_capture::bpf::Filtered;
 use weir_cluster::ProbeHead;
 use weir_engine::exchange::{Producer, ProducerId};
 use weir_engine::reading::Reading;
+use weir_engine::room::MemoryRoom;
 use weir_engine::run::{Options, Outcome, RunError, run};
 use weir_kafka::worker::FromWorker;
 use weir_packet::source::Source;
@@ -43,7 +44,7 @@ impl Run<'_> {
             }
         }
         let options = self.engine_options(&Stats::silent(), None);
-        let memory = self.memory.map(|bytes| bytes / of.share.max(1));
+        let memory = self.memory.map(|bytes| MemoryRoom::new(bytes / of.share.max(1)));
         let options = Options { memory, stop: None, ..options };
         let publishes = self.options.publish.publish.is_some();
         let source = PartitionSource::new(

@@ -17,6 +17,7 @@ use weir_capture::records::RecordReport;
 use weir_control::{RunningProgram, SiteParams};
 use weir_deliver::Target;
 use weir_engine::functions::Functions;
+use weir_engine::room::MemoryRoom;
 use weir_engine::run::{Changes, Options};
 use weir_engine::suppress::SuppressionList;
 use weir_packet::interface::InterfaceNames;
@@ -64,7 +65,7 @@ pub(super) struct Run<'a> {
     pub(super) stop: Arc<AtomicBool>,
     /// The pipe for rows that go to Kafka, if they do.
     pub(super) rows_pipe: Option<File>,
-    /// Bytes that the default bounds fit into, if there is such a limit.
+    /// Bytes of memory that stages share, if there is such a limit.
     pub(super) memory: Option<u64>,
 }
 
@@ -96,7 +97,7 @@ impl Run<'_> {
         Options {
             workers: self.options.workers.get(),
             groups_hint: self.options.groups,
-            memory: self.memory,
+            memory: self.memory.map(MemoryRoom::new),
             lateness_ns: self.options.lateness.unwrap_or(defaults.lateness_ns),
             // A capture from interfaces ends itself, and delivers the packets on their way first.
             stop: (!self.is_live()).then(|| Arc::clone(&self.stop)),
