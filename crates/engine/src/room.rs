@@ -13,9 +13,9 @@
 //! memory. The engine asks no system how much memory there is: who runs it says.
 //!
 //! What one key takes is reckoned from above: its row, its place in an index that is growing, and
-//! what is needed to sort it. Not reckoned are texts (see [`POOL_MAX`](crate::limits::POOL_MAX)),
-//! and the values that aggregates such as `distinct` and `median` keep beside their groups (see
-//! [`VALUES_MAX`](crate::limits::VALUES_MAX)): these have bounds of their own.
+//! what is needed to sort it. Texts, and the values that aggregates such as `distinct` and `median`
+//! keep beside groups, are charged for as further keys; they also have bounds of their own (see
+//! [`POOL_MAX`](crate::limits::POOL_MAX), [`VALUES_MAX`](crate::limits::VALUES_MAX)).
 
 use crate::agg;
 use crate::key::{KeyPart, Layout};
@@ -55,7 +55,7 @@ const FULL_PARTS: u64 = 15;
 /// The level is lifted when stages hold this many of the [`PARTS`] or fewer.
 const LIFTED_PARTS: u64 = 14;
 
-/// Stages note which of their keys are in use from this many of the [`PARTS`] on.
+/// Stages count what their keys take in from this many of the [`PARTS`] on.
 const TRACKED_PARTS: u64 = 8;
 
 /// Parts in which memory is divided.
@@ -217,7 +217,7 @@ impl RoomShare {
         }
     }
 
-    /// Whether there may soon be too little room: then it is worth knowing which keys are in use.
+    /// Whether there may soon be too little room: then it is worth knowing which keys matter.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         let room = self.holder.as_ref().map(|holder| &holder.room);
@@ -240,10 +240,16 @@ impl RoomCharge {
         }
     }
 
-    /// What it charges for.
-    #[inline]
-    pub(crate) fn keys(&self) -> u64 {
-        self.keys
+    /// Charges for so many keys, and for so many bytes that are kept beside them, as for further
+    /// keys.
+    pub(crate) fn set_with(&mut self, keys: u64, aside: u64) {
+        let each = self.holder.as_ref().map_or(1, |holder| holder.each);
+        self.set(keys + aside / each);
+    }
+
+    /// Whether there is a bound for what it charges.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.holder.is_some()
     }
 }
 

@@ -4,7 +4,7 @@
 pub const GROUPS_MAX: u64 = 64 << 20;
 
 /// Keys that one `scan` holds at once unless the query says `max`.
-pub const SCAN_KEYS_MAX: u64 = 1 << 20;
+pub const SCAN_KEYS_MAX: u64 = 16 << 20;
 
 /// Keys that one `distinct` holds at once unless the query says `max`.
 pub const DISTINCT_KEYS_MAX: u64 = 16 << 20;

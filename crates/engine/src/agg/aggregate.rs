@@ -94,6 +94,11 @@ pub(crate) trait Aggregate: Send {
     /// Forgets what it keeps beside the cells.
     fn clear(&mut self) {}
 
+    /// Bytes that it keeps beside the cells, about.
+    fn aside(&self) -> usize {
+        0
+    }
+
     /// Values that found no room.
     fn evicted(&self) -> u64 {
         0

@@ -35,7 +35,9 @@ const LG_REGISTERS: u8 = 12;
 
 /// Bytes before the registers of an encoded sketch that has them all, and of the whole.
 const DENSE_HEAD: usize = 40;
-const DENSE_BYTES: usize = DENSE_HEAD + (1 << LG_REGISTERS);
+pub(super) const DENSE_BYTES: usize = DENSE_HEAD + (1 << LG_REGISTERS);
+/// Bytes of a sketch of a few values, about.
+const SKETCH_BYTES: usize = 256;
 
 /// Values that stand in the cells of a group.
 const INLINE: u64 = 3;
@@ -284,6 +286,10 @@ impl Aggregate for ApproxDistinct {
     fn clear(&mut self) {
         self.sketches.clear();
         self.evicted = 0;
+    }
+
+    fn aside(&self) -> usize {
+        self.sketches.len() * SKETCH_BYTES
     }
 
     fn evicted(&self) -> u64 {

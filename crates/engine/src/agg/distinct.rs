@@ -173,6 +173,16 @@ impl Distinct {
     }
 }
 
+impl Store {
+    /// The memory that it takes, about.
+    fn bytes(&self) -> usize {
+        match self {
+            Store::Words(words) => words.bytes(),
+            Store::Rows(table) => table.bytes(),
+        }
+    }
+}
+
 impl Set {
     fn new(layout: Layout, hash_key: HashKey) -> Set {
         let store = match layout.words {
@@ -348,6 +358,10 @@ impl Aggregate for Distinct {
         self.sets.iter_mut().for_each(Set::clear);
         self.pool.clear();
         self.evicted = 0;
+    }
+
+    fn aside(&self) -> usize {
+        self.pool.bytes() + self.sets.iter().map(|set| set.store.bytes()).sum::<usize>()
     }
 
     fn evicted(&self) -> u64 {

@@ -15,7 +15,7 @@
 //! values go to its sketch. The values it had are added at the end. So the sketch is that of all
 //! values, whichever came first, and neither their order nor the number of workers can matter.
 
-use super::approx_distinct::{ApproxDistinct, estimate, read_sketch, sketch, union};
+use super::approx_distinct::{ApproxDistinct, DENSE_BYTES, estimate, read_sketch, sketch, union};
 use super::bytes::{read_bytes, write_bytes};
 use super::distinct::Distinct;
 use super::{Aggregate, Cells, CellsRef, Finish, Hints, Input, StateKind, States};
@@ -195,6 +195,10 @@ impl Aggregate for DistinctUpTo {
     fn clear(&mut self) {
         self.exact.clear();
         self.sketches.clear();
+    }
+
+    fn aside(&self) -> usize {
+        self.exact.aside() + self.sketches.len() * DENSE_BYTES
     }
 
     fn evicted(&self) -> u64 {

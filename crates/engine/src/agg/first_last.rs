@@ -254,6 +254,10 @@ impl Aggregate for FirstLast {
         self.pool.clear();
     }
 
+    fn aside(&self) -> usize {
+        self.pool.bytes()
+    }
+
     fn evicted(&self) -> u64 {
         self.pool.refused()
     }

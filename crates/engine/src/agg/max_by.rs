@@ -244,6 +244,10 @@ impl Aggregate for MaxBy {
         self.pool.clear();
     }
 
+    fn aside(&self) -> usize {
+        self.pool.bytes()
+    }
+
     fn evicted(&self) -> u64 {
         self.pool.refused()
     }

@@ -238,6 +238,10 @@ impl Aggregate for MinMaxText {
         self.pool.clear();
     }
 
+    fn aside(&self) -> usize {
+        self.pool.bytes()
+    }
+
     fn evicted(&self) -> u64 {
         self.pool.refused()
     }

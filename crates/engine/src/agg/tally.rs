@@ -187,6 +187,16 @@ impl Tally {
     }
 }
 
+impl KeptKeys {
+    /// The memory that they take, about.
+    fn bytes(&self) -> usize {
+        match self {
+            KeptKeys::Log(log) => log.bytes(),
+            KeptKeys::Table { table, .. } => table.bytes(),
+        }
+    }
+}
+
 impl Set {
     fn new(layout: Layout, hash_key: HashKey) -> Set {
         let kept = match Log::new(&layout, VALUES_MAX) {
@@ -462,6 +472,10 @@ impl Aggregate for Tally {
         self.sets.iter_mut().for_each(Set::clear);
         self.pool.clear();
         self.evicted = 0;
+    }
+
+    fn aside(&self) -> usize {
+        self.pool.bytes() + self.sets.iter().map(|set| set.kept.bytes()).sum::<usize>()
     }
 
     fn evicted(&self) -> u64 {

@@ -3,6 +3,9 @@
 use crate::limits::POOL_MAX;
 use crate::rows::Arena;
 
+/// Bytes of a text in the map beside its own, about: its slot, and what the allocator adds.
+const MAP_ENTRY: usize = 56;
+
 /// Texts by handle, each stored once: keys and states of strings in a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
@@ -29,6 +32,12 @@ impl Pool {
     /// The text behind a handle.
     pub(crate) fn get(&self, handle: u64) -> &[u8] {
         self.arena.get(handle)
+    }
+
+    /// The memory that it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        // Each text stands in the arena and in the map.
+        2 * self.arena.len() + MAP_ENTRY * self.handles.len()
     }
 
     /// How often a text found no room.

@@ -23,8 +23,10 @@ use weir_plan::{Agg, AggFunc};
 /// Windows in a row that may use less than an eighth of a table before its memory is given back.
 const SMALL_WINDOWS_MAX: u32 = 16;
 
-/// Groups by which those of one window may have changed before they are charged for.
-const CHARGED_AT_ONCE: u64 = 256;
+/// Groups by which those of one window may have changed before they are charged for, ...
+const CHARGED_AT_ONCE: usize = 256;
+/// ...and batches that may have come, with values to keep beside the groups.
+const CHARGED_AT_LEAST: u32 = 64;
 
 /// Tables that never held more groups than this keep their memory.
 const SMALL_TABLE: usize = 1 << 12;
@@ -38,6 +40,9 @@ pub(crate) struct Groups {
     /// Where the groups of another worker went, one after the other.
     map: Vec<u32>,
     charge: RoomCharge,
+    /// Groups that it was charged for, and batches since.
+    charged: usize,
+    uncharged: u32,
 }
 
 pub(super) struct Variant {
@@ -49,8 +54,8 @@ pub(super) struct Variant {
     pub(super) lone: bool,
     /// The cells of a new group.
     pub(super) fresh: Vec<u64>,
-    /// While room is short, the groups that took rows in since some had to go: a bit each.
-    used: Vec<u64>,
+    /// How many rows each group took in, counted while room is short.
+    taken: Vec<u8>,
     /// The most groups there were since the table was made.
     most: usize,
     /// Windows in a row with less than an eighth of that.
@@ -76,7 +81,7 @@ impl Variant {
         }
         let lone = spec.plan.keys.is_empty() && spec.session().is_none();
         let table = Table::new(layout.words, fresh.len(), spec.max_rows(), spec.hash_key);
-        Variant { table, aggs, at, lone, fresh, used: Vec::new(), most: 0, small: 0 }
+        Variant { table, aggs, at, lone, fresh, taken: Vec::new(), most: 0, small: 0 }
     }
 
     /// Forgets all groups. Keeps the memory, unless a burst left far more than is used.
@@ -89,7 +94,7 @@ impl Variant {
             return;
         }
         self.table.clear();
-        self.used.clear();
+        self.taken.clear();
         self.aggs.iter_mut().for_each(|a| a.clear());
     }
 
@@ -106,6 +111,8 @@ impl Groups {
             texts: Pool::default(),
             map: Vec::new(),
             charge: spec.share.charge(),
+            charged: 0,
+            uncharged: 0,
             spec: Arc::clone(spec),
         }
     }
@@ -150,15 +157,22 @@ impl Groups {
         self.count_held();
     }
 
-    /// Has the groups that there are now charged for.
+    /// Has the groups that there are now charged for, with what is kept beside them.
     pub(super) fn charge(&mut self) {
-        self.charge.set(self.len() as u64);
+        (self.charged, self.uncharged) = (self.len(), 0);
+        if self.charge.is_asked() {
+            let aggs = self.variants.iter().flat_map(|v| &v.aggs);
+            let aside = self.texts.bytes() + aggs.map(|agg| agg.aside()).sum::<usize>();
+            self.charge.set_with(self.len() as u64, aside as u64);
+        }
     }
 
-    /// The same, where they are many more or fewer than before.
+    /// The same, where it has become worth it: called as often as rows come.
     #[inline]
     pub(super) fn count_held(&mut self) {
-        if (self.len() as u64).abs_diff(self.charge.keys()) >= CHARGED_AT_ONCE {
+        self.uncharged += 1;
+        let changed = self.len().abs_diff(self.charged) >= CHARGED_AT_ONCE;
+        if changed || self.uncharged >= CHARGED_AT_LEAST {
             self.charge();
         }
     }
@@ -190,6 +204,7 @@ impl Groups {
         }
         self.texts.clear();
         self.charge.set(0);
+        (self.charged, self.uncharged) = (0, 0);
     }
 
     /// All groups in the order of their keys: [`group_id`]s.

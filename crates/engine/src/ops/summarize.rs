@@ -246,7 +246,8 @@ impl Summarize {
         // The bound holds for all layouts together.
         let room = self.spec.room(groups.len());
         let variant = &mut groups.variants[v];
-        variant.table.set_max((variant.table.len() as u64).saturating_add(room));
+        let before = variant.table.len();
+        variant.table.set_max((before as u64).saturating_add(room));
         let mut rows = rows;
         if variant.table.lookup(&mut work.packed[v], &variant.fresh, &mut work.ids) > 0 {
             let (left, refused) = drop_refused(rows, &mut work.positions, &mut work.ids);
@@ -255,7 +256,7 @@ impl Summarize {
         }
         update_all(variant, work, batch, rows);
         if self.spec.share.is_short() {
-            variant.note_used(&work.ids[..work.positions.len()]);
+            variant.count_rows(&work.ids[..work.positions.len()], before);
         }
         groups.count_held();
     }

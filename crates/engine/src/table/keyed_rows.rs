@@ -53,6 +53,11 @@ impl Table {
         self.rows.len() / self.stride
     }
 
+    /// The memory that it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        8 * self.rows.len() + 16 * self.len()
+    }
+
     /// Words per row.
     pub(crate) fn stride(&self) -> usize {
         self.stride

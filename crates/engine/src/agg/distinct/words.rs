@@ -47,6 +47,11 @@ impl WordSet {
         std::mem::replace(&mut self.max, max)
     }
 
+    /// The memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        8 * (self.slots.len() + self.old.len())
+    }
+
     /// How many words there are.
     pub(super) fn len(&self) -> usize {
         self.used

@@ -191,6 +191,10 @@ impl Log {
     }
 
     /// Calls `f` with each key and how often it came; with some several times.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.seen) + size_of_val(&*self.received) + size_of_val(&*self.counts)
+    }
+
     pub(super) fn each(&self, mut f: impl FnMut(u64, u64)) {
         self.seen.iter().for_each(|&key| f(self.shape.key(key), 1));
         let counted = self.received.iter().chain(&self.counts);

@@ -2,36 +2,50 @@
 
 use super::{Groups, Variant};
 use crate::limits::EVICT_GROUPS_SHARE;
-use crate::table::NO_ROW;
+use std::cmp::Ordering;
 
-/// Bits of a word.
-const BITS: u32 = u64::BITS;
+/// What a group counts for that was there before anybody counted: more than one that took one row.
+const UNCOUNTED: u8 = 2;
 
 impl Variant {
-    /// Notes that the groups of these rows took something in.
-    pub(in crate::ops) fn note_used(&mut self, rows: &[u32]) {
-        self.used.resize(self.table.len().div_ceil(BITS as usize), 0);
-        for &row in rows.iter().filter(|&&row| row != NO_ROW) {
-            if let Some(word) = self.used.get_mut((row / BITS) as usize) {
-                *word |= 1 << (row % BITS);
+    /// Counts the rows that groups take in, by the rows of the table that these are.
+    pub(in crate::ops) fn count_rows(&mut self, rows: &[u32], before: usize) {
+        if self.taken.is_empty() {
+            self.taken.resize(before, UNCOUNTED);
+        }
+        self.taken.resize(self.table.len(), 0);
+        for &row in rows {
+            if let Some(taken) = self.taken.get_mut(row as usize) {
+                *taken = taken.saturating_add(1);
             }
         }
     }
 
-    /// So many rows that stay, in their order: first those that are in use, then the newest. Rows
-    /// are numbered as their groups came.
+    /// So many groups that stay, in their order: those that took most rows, and of equal ones the
+    /// newest. A flood of keys comes to groups of a row or two; what is worth a window is in the
+    /// others, even where they had no row lately.
     fn staying(&self, most: usize) -> Vec<u32> {
-        let rows = 0..self.table.len() as u32;
-        let is_used = |row: u32| {
-            let word = self.used.get((row / BITS) as usize).copied().unwrap_or(0);
-            word >> (row % BITS) & 1 == 1
+        let len = self.table.len();
+        let taken = |row: u32| self.taken.get(row as usize).copied().unwrap_or(UNCOUNTED);
+        let mut groups = [0usize; u8::MAX as usize + 1];
+        (0..len as u32).for_each(|row| groups[usize::from(taken(row))] += 1);
+        // All stay that took more than `least`, and the newest of those that took so many.
+        let (mut least, mut left) = (u8::MAX, most);
+        while least > 0 && groups[usize::from(least)] <= left {
+            left -= groups[usize::from(least)];
+            least -= 1;
+        }
+        let mut go = groups[usize::from(least)].saturating_sub(left);
+        let stays = |row: &u32| match taken(*row).cmp(&least) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => {
+                let stays = go == 0;
+                go = go.saturating_sub(1);
+                stays
+            }
         };
-        let (used, idle): (Vec<u32>, Vec<u32>) = rows.partition(|&row| is_used(row));
-        let newest = |rows: &[u32], n: usize| rows[rows.len() - n.min(rows.len())..].to_vec();
-        let mut staying = newest(&used, most);
-        staying.extend(newest(&idle, most - staying.len()));
-        staying.sort_unstable();
-        staying
+        (0..len as u32).filter(stays).collect()
     }
 }
 
@@ -47,7 +61,10 @@ impl Groups {
         let mut kept = Groups::new(&self.spec);
         for (v, variant) in self.variants.iter().enumerate() {
             let mine = staying * variant.table.len() as u128 / all.max(1) as u128;
-            kept.append(self, v, &variant.staying(mine as usize));
+            let rows = variant.staying(mine as usize);
+            kept.append(self, v, &rows);
+            let taken = rows.iter().filter_map(|row| variant.taken.get(*row as usize));
+            kept.variants[v].taken.extend(taken);
         }
         kept.variants.iter_mut().for_each(|variant| variant.table.index_anew());
         let gone = (all - kept.len()) as u64 + self.evicted();
