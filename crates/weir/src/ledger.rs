@@ -1,6 +1,8 @@
 //! The ledger as text for people.
 
 use crate::wire;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weir_capture::lookback::LookbackCounts;
 use weir_engine::counters::{Ledger, Traffic};
@@ -56,7 +58,7 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
         LedgerLine::new("disordered", ledger.disordered, DISORDERED),
         LedgerLine::new("wild", ledger.wild, wild()),
         LedgerLine::new("untimed", ledger.untimed, UNTIMED),
-        LedgerLine::new("evicted", ledger.evicted, EVICTED),
+        LedgerLine::new("evicted", ledger.evicted, evicted_text(ledger)),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED.after(ledger.unfilled)),
         LedgerLine::new("copies", ledger.copies, COPIES.after(ledger.copies)),
@@ -156,7 +158,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         ("unwritten", *unwritten, UNWRITTEN.after(*unwritten)),
         ("late", *late, late_text(ledger)),
         ("lagging", *lagging, lagging_text(ledger)),
-        ("evicted", *evicted, EVICTED.to_owned()),
+        ("evicted", *evicted, evicted_text(ledger)),
         ("unfilled", *unfilled, UNFILLED.after(*unfilled)),
         ("withheld", ends.withheld, WITHHELD.after(ends.withheld)),
     ];
@@ -342,7 +344,8 @@ const REFUSED: LossText = LossText {
 const UNWRITTEN: LossText = LossText { noun: " row", text: " that could not be written" };
 const DISORDERED: &str = " with times before those of packets that came earlier, by which `scan` \
                           and others go";
-const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes more";
+/// Programs that are named among those whose keys found no room.
+const EVICTING_NAMED: usize = 3;
 const UNTIMED: &str = " without a time (simple packet blocks), and so in no window or session";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
@@ -370,6 +373,31 @@ fn late_text(ledger: &Ledger) -> String {
         None => "--lateness keeps windows open longer".to_owned(),
     };
     format!(" after their window had closed; {keeps}")
+}
+
+/// Rows and keys that found no room, and of which programs most were, where there are several.
+fn evicted_text(ledger: &Ledger) -> String {
+    let (flows, others) = ledger.flows.totals();
+    let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, flow) in &flows {
+        *programs.entry(&name.program).or_default() += flow.evicted;
+    }
+    let several = programs.len() > 1;
+    let unnamed = programs.remove("").unwrap_or(0);
+    let mut evicting: Vec<_> = programs.into_iter().filter(|(_, evicted)| *evicted > 0).collect();
+    evicting.sort_by_key(|(_, evicted)| Reverse(*evicted));
+    let rest = evicting.iter().skip(EVICTING_NAMED).map(|(_, evicted)| *evicted);
+    let rest = rest.sum::<u64>() + unnamed + others.evicted;
+    let named = evicting.iter().take(EVICTING_NAMED);
+    let mut parts: Vec<_> = named.map(|(name, evicted)| format!("{evicted} of {name}")).collect();
+    if rest > 0 {
+        parts.push(format!("{rest} of others"));
+    }
+    let of = match several && !parts.is_empty() {
+        true => format!(" ({})", parts.join(", ")),
+        false => String::new(),
+    };
+    format!(" for want of room{of}; `max` in the query, or --memory, makes more")
 }
 
 /// Rows that lag, with the lateness that waits for them.

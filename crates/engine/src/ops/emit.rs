@@ -166,7 +166,7 @@ impl Emitter {
             variant.table.lookup_words(&mut keys, &variant.fresh, &mut [NO_ROW; BATCH]);
         }
         if let Some(losses) = self.losses.as_ref().filter(|_| self.spec.session().is_none()) {
-            self.seen = losses.window(start);
+            self.seen = losses.window(start) * groups.rows.share();
         }
         groups.settle();
         let mut order = std::mem::take(&mut self.order);

@@ -31,6 +31,30 @@ const CHARGED_AT_LEAST: u32 = 64;
 /// Tables that never held more groups than this keep their memory.
 const SMALL_TABLE: usize = 1 << 12;
 
+/// Rows that came to the groups of a window.
+#[derive(Clone, Copy, Default)]
+pub(super) struct RowCounts {
+    /// Rows that are in groups.
+    pub(super) taken: u64,
+    /// Rows that are in none, for want of room.
+    pub(super) evicted: u64,
+}
+
+impl RowCounts {
+    fn add(&mut self, other: RowCounts) {
+        self.taken += other.taken;
+        self.evicted += other.evicted;
+    }
+
+    /// The share of all that is in groups.
+    pub(super) fn share(self) -> f64 {
+        match self.evicted {
+            0 => 1.0,
+            evicted => self.taken as f64 / (self.taken + evicted) as f64,
+        }
+    }
+}
+
 /// The groups of one window.
 pub(crate) struct Groups {
     spec: Arc<Spec>,
@@ -39,6 +63,8 @@ pub(crate) struct Groups {
     pub(super) texts: Pool,
     /// Where the groups of another worker went, one after the other.
     map: Vec<u32>,
+    /// Rows that its groups took in, and those that found no room or went with their group.
+    pub(super) rows: RowCounts,
     charge: RoomCharge,
     /// Groups that it was charged for, and batches since.
     charged: usize,
@@ -110,6 +136,7 @@ impl Groups {
             variants: spec.layouts.iter().map(|l| Variant::new(spec, l)).collect(),
             texts: Pool::default(),
             map: Vec::new(),
+            rows: RowCounts::default(),
             charge: spec.share.charge(),
             charged: 0,
             uncharged: 0,
@@ -154,6 +181,7 @@ impl Groups {
         for ((mine, theirs), layout) in both {
             mine.merge(theirs, layout, (&other.texts, &mut *texts), map);
         }
+        self.rows.add(other.rows);
         self.count_held();
     }
 
@@ -203,6 +231,7 @@ impl Groups {
             v.clear(layout, &self.spec);
         }
         self.texts.clear();
+        self.rows = RowCounts::default();
         self.charge.set(0);
         (self.charged, self.uncharged) = (0, 0);
     }

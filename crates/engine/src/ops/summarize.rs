@@ -253,7 +253,9 @@ impl Summarize {
             let (left, refused) = drop_refused(rows, &mut work.positions, &mut work.ids);
             rows = left;
             self.evicted += refused;
+            groups.rows.evicted += refused;
         }
+        groups.rows.taken += rows.count() as u64;
         update_all(variant, work, batch, rows);
         if self.spec.share.is_short() {
             variant.count_rows(&work.ids[..work.positions.len()], before);

@@ -10,7 +10,7 @@ const UNCOUNTED: u8 = 2;
 impl Variant {
     /// Counts the rows that groups take in, by the rows of the table that these are.
     pub(in crate::ops) fn count_rows(&mut self, rows: &[u32], before: usize) {
-        if self.taken.is_empty() {
+        if self.taken.len() < before {
             self.taken.resize(before, UNCOUNTED);
         }
         self.taken.resize(self.table.len(), 0);
@@ -51,23 +51,30 @@ impl Variant {
 
 impl Groups {
     /// Lets about one group in [`EVICT_GROUPS_SHARE`] go, or as many as there are above `most`, and
-    /// gives their memory back. Returns how many rows are lost for certain: one of each group, and
-    /// those that had been refused.
+    /// gives their memory back. Returns how many rows go with them, as far as these were counted,
+    /// and those that had been refused.
     #[cold]
     pub(in crate::ops) fn evict(&mut self, most: u64) -> u64 {
         let all = self.len();
         let most = usize::try_from(most).unwrap_or(usize::MAX).min(all) as u128;
         let staying = most * (EVICT_GROUPS_SHARE - 1) / EVICT_GROUPS_SHARE;
         let mut kept = Groups::new(&self.spec);
+        let mut gone = 0;
         for (v, variant) in self.variants.iter().enumerate() {
             let mine = staying * variant.table.len() as u128 / all.max(1) as u128;
             let rows = variant.staying(mine as usize);
             kept.append(self, v, &rows);
-            let taken = rows.iter().filter_map(|row| variant.taken.get(*row as usize));
-            kept.variants[v].taken.extend(taken);
+            let taken = |row: u32| variant.taken.get(row as usize).copied();
+            kept.variants[v].taken.extend(rows.iter().filter_map(|&row| taken(row)));
+            let before = (0..variant.table.len() as u32).map(|row| u64::from(taken(row).unwrap_or(1)));
+            let after = rows.iter().map(|&row| u64::from(taken(row).unwrap_or(1)));
+            gone += before.sum::<u64>() - after.sum::<u64>();
         }
         kept.variants.iter_mut().for_each(|variant| variant.table.index_anew());
-        let gone = (all - kept.len()) as u64 + self.evicted();
+        kept.rows = self.rows;
+        kept.rows.taken = kept.rows.taken.saturating_sub(gone);
+        kept.rows.evicted += gone;
+        let gone = gone + self.evicted();
         *self = kept;
         gone
     }
