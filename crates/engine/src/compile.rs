@@ -17,7 +17,7 @@ use crate::ops::merged::Final;
 use crate::ops::union::Union;
 use crate::pipeline::Pipeline;
 use chain::{ChainBuilder, ChainInput};
-pub(crate) use placed::{PlacedProgram, Placed};
+pub(crate) use placed::{Placed, PlacedProgram};
 #[cfg(test)]
 pub(crate) use rows::top_over_rows;
 use weir_packet::fields::FieldId;

@@ -31,9 +31,7 @@ use weir_plan::limits::{
     ALERT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, JOIN_ROWS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX,
     TOP_KEYS_MAX,
 };
-use weir_plan::{
-    Alert, AnalyzeTcp, Expr, Hello, Join, Per, Scan, Schema, Summarize, Window,
-};
+use weir_plan::{Alert, AnalyzeTcp, Expr, Hello, Join, Per, Scan, Schema, Summarize, Window};
 
 /// Bytes that a key takes beside its row: its slots in an index that is being doubled, and its
 /// place in a sort.

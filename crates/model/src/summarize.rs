@@ -18,6 +18,7 @@ use super::context::StageContext;
 use super::row::{Mark, Row};
 use super::zones;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use weir_plan::limits::FILL_MAX;
 use weir_plan::place::rounds;
 use weir_plan::{Agg, AggFunc, Summarize, Value, Window};
@@ -31,6 +32,8 @@ type Taken = BTreeMap<(i128, Vec<Value>), Values>;
 /// What a `summarize` remembers.
 pub(super) struct PaneGroups {
     taken: Taken,
+    /// By start of the pane, the rows that are in groups, and those that found no room.
+    counts: BTreeMap<i128, [u64; 2]>,
     /// Rows so far.
     rows: u64,
     /// The next window to come out starts no earlier.
@@ -52,7 +55,17 @@ impl PaneGroups {
         }
         let known = BTreeMap::new();
         let (first, last, filled) = (None, None, Filled::default());
-        PaneGroups { taken, rows: 0, next: i128::MIN, known, first, last, filled }
+        let counts = BTreeMap::new();
+        PaneGroups { taken, counts, rows: 0, next: i128::MIN, known, first, last, filled }
+    }
+}
+
+impl PaneGroups {
+    /// Of the rows of these panes the share that is in groups.
+    fn share(&self, panes: Range<i128>) -> f64 {
+        let all = self.counts.range(panes).map(|(_, counts)| counts);
+        let [taken, evicted] = all.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+        if evicted == 0 { 1.0 } else { taken as f64 / (taken + evicted) as f64 }
     }
 }
 
@@ -110,9 +123,11 @@ impl StageContext<'_> {
         let full = of_pane as u64 >= s.max_groups;
         if full && !g.taken.contains_key(&(start, Vec::clone(&key))) {
             self.evicted += 1;
+            g.counts.entry(start).or_default()[1] += 1;
             return;
         }
         g.rows += 1;
+        g.counts.entry(start).or_default()[0] += 1;
         let group = g.taken.entry((start, key)).or_insert(vec![Vec::new(); s.aggs.len()]);
         for (value, values) in values.into_iter().zip(group) {
             values.extend(value.filter(Value::exists).map(|value| (g.rows, value)));
@@ -131,7 +146,8 @@ impl StageContext<'_> {
             if mark != Mark::End {
                 return (rows, Mark::At(i64::MIN));
             }
-            self.put_out(s, None, std::mem::take(&mut g.taken), &mut rows);
+            let share = g.share(i128::MIN..i128::MAX);
+            self.put_out(s, None, (std::mem::take(&mut g.taken), share), &mut rows);
             return (rows, Mark::End);
         };
         // The first window that stays open, if any does.
@@ -162,9 +178,11 @@ impl StageContext<'_> {
                     self.unfilled += 1;
                 }
             }
-            self.put_out(s, Some(start), window, &mut rows);
+            let share = g.share(panes);
+            self.put_out(s, Some(start), (window, share), &mut rows);
             g.next = start + lengths.every;
             g.taken.retain(|(pane, _), _| *pane >= g.next);
+            g.counts.retain(|pane, _| *pane >= g.next);
         }
         let open = open.map(|open| if s.is_timed() { when(s, clamp(open)) } else { i64::MIN });
         (rows, open.map_or(Mark::End, Mark::At))
@@ -184,7 +202,7 @@ impl StageContext<'_> {
         while g.next < end && g.filled.windows < FILL_MAX && g.filled.has_room(s) {
             let mut window = BTreeMap::new();
             g.filled.rows += add_known(s, g, g.next, &mut window);
-            self.put_out(s, Some(g.next), window, rows);
+            self.put_out(s, Some(g.next), (window, 1.0), rows);
             g.next += l.every;
             g.filled.windows += 1;
         }
@@ -210,7 +228,7 @@ impl StageContext<'_> {
         while start < to && g.filled.has_room(s) {
             let groups =
                 new.iter().map(|key| ((start, key.clone()), vec![Vec::new(); s.aggs.len()]));
-            self.put_out(s, Some(start), groups.collect(), rows);
+            self.put_out(s, Some(start), (groups.collect(), 1.0), rows);
             g.filled.rows += new.len() as u64;
             start += l.every;
         }
@@ -248,8 +266,14 @@ impl StageContext<'_> {
         new
     }
 
-    /// The rows of one window, by key.
-    fn put_out(&mut self, s: &Summarize, start: Option<i128>, window: Taken, rows: &mut Vec<Row>) {
+    /// The rows of one window, by key, and the share of its rows that these are of.
+    fn put_out(
+        &mut self,
+        s: &Summarize,
+        start: Option<i128>,
+        (window, share): (Taken, f64),
+        rows: &mut Vec<Row>,
+    ) {
         let mut keys: BTreeMap<Vec<Value>, Vec<Values>> = BTreeMap::new();
         for ((_, key), values) in window {
             keys.entry(key).or_default().push(values);
@@ -263,7 +287,10 @@ impl StageContext<'_> {
                 let mut parts: Vec<_> = panes.iter().map(|aggs| aggs[a].clone()).collect();
                 let bare = |values: Vec<(u64, Value)>| values.into_iter().map(|(_, v)| v).collect();
                 cells.push(if agg.func == AggFunc::Completeness {
-                    self.losses.of_window(s, start.map(clamp))
+                    match self.losses.of_window(s, start.map(clamp)) {
+                        Value::Float(seen) => Value::Float(seen * share),
+                        other => other,
+                    }
                 } else if rounds(agg) {
                     let parts: Vec<Vec<Value>> = parts.into_iter().map(bare).collect();
                     self.eval.rounded(agg, &parts)

@@ -141,8 +141,11 @@ impl Search {
     ) -> FoundFrames {
         let frames = VecDeque::new();
         let mut gather = Gather { frames, more: false, bytes: 0, bounds, stop: Arc::clone(stop) };
-        let options =
-            Options { stop: Some(Arc::clone(stop)), memory: Some(MemoryRoom::new(MEMORY)), ..Options::default() };
+        let options = Options {
+            stop: Some(Arc::clone(stop)),
+            memory: Some(MemoryRoom::new(MEMORY)),
+            ..Options::default()
+        };
         let (begin, mut late) = (Instant::now(), false);
         let ends = (&mut Discard as &mut dyn Sink, &mut gather as &mut dyn Egress);
         let functions = Functions::default();

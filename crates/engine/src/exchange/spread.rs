@@ -2,7 +2,7 @@
 
 use super::print::Targets;
 use super::refused::{Crossing, Refused, crossings};
-use crate::compile::{PlacedProgram, Placed};
+use crate::compile::{Placed, PlacedProgram};
 use crate::functions::Functions;
 use crate::options::Options;
 use crate::peers::{BuildContext, Peers};

@@ -5,7 +5,7 @@
 //! | Syntax | `analyze tcp idle D max N` |
 //! | Emits | on push: every row, with the columns below; rows that are no TCP segments have no values in them |
 //! | Order | kept |
-//! | State | some 200 bytes a connection, 400 where columns are read that take more; `max` (default 1 Mi) connections, `idle` (default 1 h) |
+//! | State | some 200 bytes a connection, 400 where columns are read that take more; `max` (default 16 Mi) connections, `idle` (default 1 h) |
 //! | Full | the connection that had no segment for longest is evicted, and counted unless it is idle; its next segment starts it anew |
 //! | Late | a late segment is looked at as it comes: the order is that of the capture |
 //! | Merge | partitioned by connection |

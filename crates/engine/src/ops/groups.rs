@@ -23,7 +23,8 @@ use weir_plan::{Agg, AggFunc};
 /// Windows in a row that may use less than an eighth of a table before its memory is given back.
 const SMALL_WINDOWS_MAX: u32 = 16;
 
-/// Groups by which those of one window may have changed before they are charged for, ...
+/// Groups by which those of one window may have changed before they are charged for, or a part of
+/// them where they are few, ...
 const CHARGED_AT_ONCE: usize = 256;
 /// ...and batches that may have come, with values to keep beside the groups.
 const CHARGED_AT_LEAST: u32 = 64;
@@ -199,7 +200,8 @@ impl Groups {
     #[inline]
     pub(super) fn count_held(&mut self) {
         self.uncharged += 1;
-        let changed = self.len().abs_diff(self.charged) >= CHARGED_AT_ONCE;
+        let few = (self.charged / 8).clamp(CHARGED_AT_ONCE / 16, CHARGED_AT_ONCE);
+        let changed = self.len().abs_diff(self.charged) >= few;
         if changed || self.uncharged >= CHARGED_AT_LEAST {
             self.charge();
         }

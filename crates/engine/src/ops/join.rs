@@ -90,12 +90,7 @@ pub(crate) struct Join {
 
 impl Join {
     /// The join of a plan over left rows of these columns.
-    pub(crate) fn new(
-        plan: &Plan,
-        left: &Schema,
-        share: &RoomShare,
-        hash_key: HashKey,
-    ) -> Join {
+    pub(crate) fn new(plan: &Plan, left: &Schema, share: &RoomShare, hash_key: HashKey) -> Join {
         assert!(plan.keys.len() <= KEY_WORDS_MAX, "a key has at most {KEY_WORDS_MAX} parts");
         let types: Vec<Type> = plan.keys.iter().map(|&(l, _)| left.columns[l].ty.clone()).collect();
         Join {

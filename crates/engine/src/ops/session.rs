@@ -6,7 +6,7 @@
 //! | Syntax | `summarize NAME = AGG, … by KEY, … session GAP active D until CONDITION linger D unless CONDITION max N`; `… every N rows idle D max N` |
 //! | Emits | sessions that have ended: when the watermark passes a whole second (a multiple of the gap, if that is shorter, or of 1 ms, if that is longer), and at the end of the input |
 //! | Order | of those that come out together: by start, then by key; an absent key part comes first |
-//! | State | per session its key, four words, and the cells of its aggregates, padded as for `summarize`, from its first row until it comes out; `max` (default 1 Mi) open |
+//! | State | per session its key, four words, and the cells of its aggregates, padded as for `summarize`, from its first row until it comes out; `max` (default 16 Mi) open |
 //! | Full | the session whose latest row came first is put out, and counted as evicted; beyond 16 Mi that are closed or have ended and wait to come out none begins, and rows are counted as evicted |
 //! | Late | a late row joins the session of its key, or begins one, and none is lost; how long a session waits for the next row is judged by the watermark; a row that in the order of times might have come to another session, or ended one, is counted as lagging |
 //! | Merge | partitioned by key |

@@ -6,7 +6,7 @@
 //! | Emits | when the watermark, less `lateness`, passes a window's end; without a window at the end of the input |
 //! | Order | by window, then by key; an absent key part comes first; with `fill from start` the windows before the first of a key come right before it |
 //! | State | per group its key and the cells of its aggregates, padded to 8, 16, 32 or a multiple of 64 bytes; `max` groups a window, or a pane where windows overlap; with `fill`, as many keys |
-//! | Full | rows of further groups are not aggregated, and counted as evicted; of windows in a row without any row, which `fill` makes up for, those beyond 3,600, and all once 16 Mi rows are filled in since the last window with some, are left out, or come out with just their own rows, and counted as unfilled |
+//! | Full | rows of further groups are not aggregated, and counted as evicted; where shared memory is full, so are the rows of the groups that took in fewest, which go; of windows in a row without any row, which `fill` makes up for, those beyond 3,600, and all once 16 Mi rows are filled in since the last window with some, are left out, or come out with just their own rows, and counted as unfilled |
 //! | Late | a row whose window, or pane, has closed is not aggregated, and counted as late |
 //! | Merge | groups of equal key and window merge by the laws of their aggregates, and so do the panes of a window |
 //! | Exact? | as its aggregates |

@@ -441,7 +441,8 @@ mod tests {
         let schema = Schema { columns };
         let stage = top(2, Expr::column(0, Type::Int), Order::Descending, true);
         let functions = &Functions::default();
-        let with = BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None, room: None };
+        let with =
+            BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None, room: None };
         let mut node = top_over_rows(&stage, &schema, with);
         node.end.texts_max = 100;
         let mut rows = Rows::new(&schema);

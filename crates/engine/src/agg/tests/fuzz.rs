@@ -66,7 +66,12 @@ impl Group {
         let arg = Some(argument(arg));
         let plan = Agg { name: String::new(), func, arg, cond: None, ty: ty.clone() };
         let functions = &Functions::default();
-        let with = BuildContext { functions, hash_key: HashKey::new(7, 9), peers: Peers::None, room: None };
+        let with = BuildContext {
+            functions,
+            hash_key: HashKey::new(7, 9),
+            peers: Peers::None,
+            room: None,
+        };
         let agg = build(&[plan], with, true);
         let mut cells = vec![0; agg.cells()];
         agg.fresh(&mut cells);

@@ -76,7 +76,8 @@ impl Group {
     fn new(func: AggFunc, arg: &Expr) -> Group {
         let plan = plan(func, arg);
         let functions = &functions();
-        let with = BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None, room: None };
+        let with =
+            BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None, room: None };
         let agg = build(std::slice::from_ref(&plan), with, true);
         let words = agg.cells();
         let mut cells = vec![0; words * GROUPS];

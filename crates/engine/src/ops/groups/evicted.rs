@@ -66,7 +66,8 @@ impl Groups {
             kept.append(self, v, &rows);
             let taken = |row: u32| variant.taken.get(row as usize).copied();
             kept.variants[v].taken.extend(rows.iter().filter_map(|&row| taken(row)));
-            let before = (0..variant.table.len() as u32).map(|row| u64::from(taken(row).unwrap_or(1)));
+            let before =
+                (0..variant.table.len() as u32).map(|row| u64::from(taken(row).unwrap_or(1)));
             let after = rows.iter().map(|&row| u64::from(taken(row).unwrap_or(1)));
             gone += before.sum::<u64>() - after.sum::<u64>();
         }

@@ -301,7 +301,8 @@ impl ByHand {
         let schema = schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
         let functions = &Functions::default();
-        let with = BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None, room: None };
+        let with =
+            BuildContext { functions, hash_key: HashKey::random(), peers: Peers::None, room: None };
         let spec = Spec::new(&plan, with, schema);
         let key = |_: &Expr| Val::Src(Src::Slot(0));
         let args = plan.aggs.iter().map(|a| (a.arg.iter().map(key).collect(), None));

@@ -34,12 +34,7 @@ pub(super) struct TopKeys {
 
 impl PerKey {
     /// The keys of a plan, compiled.
-    pub(crate) fn new(
-        plan: &Per,
-        keys: Vec<Val>,
-        share: RoomShare,
-        hash_key: HashKey,
-    ) -> PerKey {
+    pub(crate) fn new(plan: &Per, keys: Vec<Val>, share: RoomShare, hash_key: HashKey) -> PerKey {
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
         let (narrow, wide) = Layout::both(&parts);
