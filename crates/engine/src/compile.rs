@@ -8,6 +8,7 @@ mod chain;
 mod ends;
 mod placed;
 mod rows;
+mod shares;
 mod summarize;
 
 use crate::node::Node;

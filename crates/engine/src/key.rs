@@ -14,7 +14,7 @@ mod saved;
 
 pub(crate) use bytes::{is_narrow, read_parts, read_text, write_text};
 pub(crate) use direct::Direct;
-pub(crate) use layout::Layout;
+pub(crate) use layout::{Layout, key_words};
 pub(crate) use layout::{MAPPED, PACKED_WORDS_MAX};
 pub(crate) use pack::{Chosen, narrow_rows, pack};
 pub(crate) use pack::{choose, rows_at};

@@ -17,34 +17,14 @@
 //! keep beside groups, are charged for as further keys; they also have bounds of their own (see
 //! [`POOL_MAX`](crate::limits::POOL_MAX), [`VALUES_MAX`](crate::limits::VALUES_MAX)).
 
-use crate::agg;
-use crate::key::{KeyPart, Layout};
-use crate::limits::HELLO_PIECES_EACH;
-use crate::ops::alert;
-use crate::ops::analyze_tcp::Tracked;
 use crate::pages::row_words;
-use crate::peers::BuildContext;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use weir_plan::limits::{
-    ALERT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, JOIN_ROWS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX,
-    TOP_KEYS_MAX,
-};
-use weir_plan::{Alert, AnalyzeTcp, Expr, Hello, Join, Per, Scan, Schema, Summarize, Window};
 
 /// Bytes that a key takes beside its row: its slots in an index that is being doubled, and its
 /// place in a sort.
 const BESIDE_ROW: u64 = 48;
-
-/// Words of a row beside key and cells: time, links of lists.
-const ROW_HEAD: usize = 4;
-
-/// Words of the state of a flow that a `hello` holds, QUIC keys among them.
-const HELLO_WORDS: usize = 24;
-
-/// Columns of a packet that a row of packets is taken to have, besides its own.
-const PACKET_COLUMNS: usize = 8;
 
 /// The memory is full up to this many of its [`PARTS`] when stages have given up what is above the
 /// level: so that those below it may grow.
@@ -83,6 +63,8 @@ struct RoomHolder {
     room: Arc<MemoryRoom>,
     /// Bytes of one key.
     each: u64,
+    /// Keys for which there is room where nobody else holds any.
+    alone: u64,
     /// Keys that it holds.
     held: AtomicU64,
 }
@@ -120,8 +102,9 @@ impl MemoryRoom {
 
     /// Has another stage share it.
     fn add(self: &Arc<MemoryRoom>, each: u64) -> Arc<RoomHolder> {
-        let (room, held) = (Arc::clone(self), AtomicU64::new(0));
-        let holder = Arc::new(RoomHolder { room, each: each.max(1), held });
+        let (each, held) = (each.max(1), AtomicU64::new(0));
+        let (room, alone) = (Arc::clone(self), self.memory / each);
+        let holder = Arc::new(RoomHolder { room, each, alone, held });
         self.holders.lock().push(Arc::downgrade(&holder));
         holder
     }
@@ -188,6 +171,17 @@ impl RoomHolder {
 }
 
 impl RoomShare {
+    /// That of a stage with this bound, of which each key takes so many bytes. One that a query
+    /// bounds otherwise than by default shares no memory.
+    pub(crate) fn of(
+        room: Option<&Arc<MemoryRoom>>,
+        (bound, default): (u64, u64),
+        each: u64,
+    ) -> RoomShare {
+        let room = room.filter(|_| bound == default);
+        RoomShare { holder: room.map(|room| room.add(each)), most: bound }
+    }
+
     /// That of a stage which may always hold so many keys.
     #[cfg(test)]
     pub(crate) fn of_all(most: u64) -> RoomShare {
@@ -199,7 +193,7 @@ impl RoomShare {
     pub(crate) fn bound(&self) -> u64 {
         let Some(holder) = &self.holder else { return self.most };
         match holder.room.level.load(Relaxed) {
-            u64::MAX => self.most,
+            u64::MAX => self.most.min(holder.alone).max(1),
             level => self.most.min(level / holder.each).max(1),
         }
     }
@@ -209,10 +203,11 @@ impl RoomShare {
     #[inline]
     pub(crate) fn left(&self) -> u64 {
         let Some(holder) = &self.holder else { return u64::MAX };
-        match holder.room.level.load(Relaxed) {
-            u64::MAX => u64::MAX,
-            level => (level / holder.each).saturating_sub(holder.held.load(Relaxed)),
-        }
+        let most = match holder.room.level.load(Relaxed) {
+            u64::MAX => holder.alone,
+            level => level / holder.each,
+        };
+        most.saturating_sub(holder.held.load(Relaxed))
     }
 
     /// Whether there may soon be too little room: then it is worth knowing which keys matter.
@@ -245,6 +240,11 @@ impl RoomCharge {
         self.set(keys + aside / each);
     }
 
+    /// What it charges for.
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys
+    }
+
     /// Whether there is a bound for what it charges.
     pub(crate) fn is_asked(&self) -> bool {
         self.holder.is_some()
@@ -257,86 +257,9 @@ impl Drop for RoomCharge {
     }
 }
 
-impl BuildContext<'_> {
-    /// The share of a stage with this bound, of which each key takes so many bytes.
-    fn share(&self, bound: u64, default: u64, each: u64) -> RoomShare {
-        let room = self.room.filter(|_| bound == default);
-        RoomShare { holder: room.map(|room| room.add(each)), most: bound }
-    }
-
-    /// That of a `summarize`.
-    pub(crate) fn summarize_share(&self, s: &Summarize) -> RoomShare {
-        let default = match s.window {
-            Window::Session(_) => SESSIONS_MAX,
-            _ => GROUPS_MAX,
-        };
-        let keys = key_words(s.keys.iter().map(|(_, e)| e));
-        self.share(s.max_groups, default, bytes(keys + self.cells(s)))
-    }
-
-    /// That of a `scan`, or of a stage that is one, and whose bound is this by default.
-    pub(crate) fn scan_share(&self, scan: &Scan, default: u64) -> RoomShare {
-        let row = bytes(key_words(&scan.keys) + ROW_HEAD + scan.states.len());
-        self.share(scan.max_keys, default, row)
-    }
-
-    /// That of an `analyze tcp`.
-    pub(crate) fn connections_share(&self, a: &AnalyzeTcp) -> RoomShare {
-        let row = bytes(key_words(&a.keys) + ROW_HEAD + Tracked::ALL.words());
-        self.share(a.max_keys, SCAN_KEYS_MAX, row)
-    }
-
-    /// That of a `hello`.
-    pub(crate) fn hello_share(&self, h: &Hello) -> RoomShare {
-        let flow = bytes(key_words(&h.keys) + ROW_HEAD + HELLO_WORDS) + HELLO_PIECES_EACH as u64;
-        self.share(h.max_flows, HELLO_FLOWS_MAX, flow)
-    }
-
-    /// That of a `top` of the best `n` rows, of these columns, per key.
-    pub(crate) fn top_share(&self, n: u64, per: &Per, rows: &Schema) -> RoomShare {
-        let rows = (8 * (width(rows) + ROW_HEAD) as u64).saturating_mul(n);
-        let key = bytes(key_words(&per.keys) + ROW_HEAD);
-        self.share(per.max_keys, TOP_KEYS_MAX, key.saturating_add(rows))
-    }
-
-    /// That of a `join` whose left rows have these columns.
-    pub(crate) fn join_share(&self, j: &Join, left: &Schema) -> RoomShare {
-        let row = width(left).max(width(&j.schema)) + ROW_HEAD;
-        self.share(j.max_rows, JOIN_ROWS_MAX, bytes(row))
-    }
-
-    /// That of an `alert` over rows of these columns.
-    pub(crate) fn alert_share(&self, a: &Alert, rows: &Schema) -> RoomShare {
-        self.share(a.max_keys, ALERT_KEYS_MAX, alert::key_bytes(a, rows) as u64)
-    }
-
-    /// Words of state of a group, those of a session included.
-    fn cells(&self, s: &Summarize) -> usize {
-        let states = agg::sharing(&s.aggs).into_iter();
-        let cells = states.map(|state| {
-            let own: Vec<_> = state.into_iter().cloned().collect();
-            agg::build(&own, *self, s.keys.is_empty()).cells()
-        });
-        cells.sum::<usize>() + ROW_HEAD
-    }
-}
-
 /// Bytes of a row of so many words.
-fn bytes(words: usize) -> u64 {
+pub(crate) fn row_bytes(words: usize) -> u64 {
     8 * row_words(words) as u64 + BESIDE_ROW
-}
-
-/// Words of the columns of a row.
-fn width(schema: &Schema) -> usize {
-    let words = schema.columns.iter().map(|c| c.ty.repr().words().max(1)).sum::<usize>();
-    words + if schema.columns.is_empty() { PACKET_COLUMNS } else { 0 }
-}
-
-/// Words of a key, addresses being IPv6.
-fn key_words<'a>(keys: impl IntoIterator<Item = &'a Expr>) -> usize {
-    let parts: Vec<KeyPart> = keys.into_iter().map(KeyPart::of).collect();
-    let (narrow, wide) = Layout::both(&parts);
-    wide.unwrap_or(narrow).words
 }
 
 #[cfg(test)]

@@ -357,7 +357,7 @@ fn knock() {
     - packets
       where tcp
       scan stage@0=0 => [((s0 == 0) and (tcp.dport == 5123)) ? 1 : [(s0 == 4) ? 4 : 0]] | ip.src ip.dst idle 60000000000 max 1000000
-      scan open@1=false => (s0 or ((#0 == 4) and (tcp.dport == 22))) | ip.src sport ip.dst dport ip.proto idle 3600000000000 max 1048576
+      scan open@1=false => (s0 or ((#0 == 4) and (tcp.dport == 22))) | ip.src sport ip.dst dport ip.proto idle 3600000000000 max 16777216
       project ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto open=#1
       -> ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int open:bool
     ");
@@ -370,7 +370,7 @@ fn several_states() {
         | project n, mean";
     insta::assert_snapshot!(lowered(text), @r"
     - packets
-      scan n@0=0 => [tcp.syn ? 1 : (s0 + 1)]; mean@1=0.0 => [tcp.syn ? float!(len) : (s1 + ((float!(len) - s1) / float!((s0 + 1))))] | ip.src sport ip.dst dport ip.proto idle 3600000000000 max 1048576
+      scan n@0=0 => [tcp.syn ? 1 : (s0 + 1)]; mean@1=0.0 => [tcp.syn ? float!(len) : (s1 + ((float!(len) - s1) / float!((s0 + 1))))] | ip.src sport ip.dst dport ip.proto idle 3600000000000 max 16777216
       project n=#0 mean=#1
       -> n:int mean:float
     ");
@@ -440,7 +440,7 @@ fn sessions() {
         until tcp.rst linger 5s unless tcp.syn | top 3 by n | summarize n = count() every 1s";
     insta::assert_snapshot!(lowered(text), @r"
     - packets
-      summarize n=count():int why=end_reason():int | ip.src=ip.src session 15000000000 Some(60000000000) None until tcp.rst linger 5000000000 unless tcp.syn max 1048576
+      summarize n=count():int why=end_reason():int | ip.src=ip.src session 15000000000 Some(60000000000) None until tcp.rst linger 5000000000 unless tcp.syn max 16777216
       top 3 -#2
       summarize n=count():int |  every 1000000000 max 67108864
       -> ts:time n:int

@@ -108,10 +108,10 @@ fn their_plan_says_why() {
         why here: all packets of a key are on one worker
         where ip
           reads: ip
-        scan position = 0 by ip.src, sport, ip.dst, dport, ip.proto idle 1h max 1048576 => position + 1
+        scan position = 0 by ip.src, sport, ip.dst, dport, ip.proto idle 1h max 16777216 => position + 1
           reads: ip.src, sport, ip.dst, dport, ip.proto
           columns: position int
-          state: position per ip.src, sport, ip.dst, dport, ip.proto, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
+          state: position per ip.src, sport, ip.dst, dport, ip.proto, for 1h after its last row; at most 16777216 keys, evicting and counting beyond
         project number, ip.src, sport, ip.dst, dport, ip.proto, position
           reads: number, ip.src, sport, ip.dst, dport, ip.proto
           columns: number int, ip.src ip, sport int, ip.dst ip, dport int, ip.proto int, position int
@@ -119,10 +119,10 @@ fn their_plan_says_why() {
         why here: all packets of a key are on one worker
         where ip
           reads: ip
-        scan bytes = 0, last = ts by ip.src, ip.dst, ip.proto idle 1h max 1048576 => (bytes + len, ts)
+        scan bytes = 0, last = ts by ip.src, ip.dst, ip.proto idle 1h max 16777216 => (bytes + len, ts)
           reads: ip.src, ip.dst, ip.proto, len, ts
           columns: bytes int, last time
-          state: bytes, last per ip.src, ip.dst, ip.proto, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
+          state: bytes, last per ip.src, ip.dst, ip.proto, for 1h after its last row; at most 16777216 keys, evicting and counting beyond
         project number, ip.src, ip.dst, bytes
           reads: number, ip.src, ip.dst
           columns: number int, ip.src ip, ip.dst ip, bytes int
@@ -130,10 +130,10 @@ fn their_plan_says_why() {
         why here: all packets of a key are on one worker
         where exists(sport)
           reads: sport
-        scan gap = 0s, last = ts by sport, dport idle 1h max 1048576 => (ts - last, ts)
+        scan gap = 0s, last = ts by sport, dport idle 1h max 16777216 => (ts - last, ts)
           reads: sport, dport, ts
           columns: gap duration, last time
-          state: gap, last per sport, dport, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
+          state: gap, last per sport, dport, for 1h after its last row; at most 16777216 keys, evicting and counting beyond
         project number, sport, dport, gap
           reads: number, sport, dport
           columns: number int, sport int, dport int, gap duration

@@ -4,6 +4,7 @@ use super::part::KeyPart;
 use super::pool::Pool;
 use crate::expr::Class;
 use std::cmp::Ordering;
+use weir_plan::Expr;
 use weir_plan::limits::KEY_WORDS_MAX;
 
 /// Words of the widest packed key: the query's own, presence bits, and the group of a `distinct`.
@@ -31,6 +32,13 @@ pub(crate) struct Layout {
     /// Words of a key.
     pub words: usize,
     pub(super) narrow: bool,
+}
+
+/// Words of a key, addresses being IPv6.
+pub(crate) fn key_words<'a>(keys: impl IntoIterator<Item = &'a Expr>) -> usize {
+    let parts: Vec<KeyPart> = keys.into_iter().map(KeyPart::of).collect();
+    let (narrow, wide) = Layout::both(&parts);
+    wide.unwrap_or(narrow).words
 }
 
 impl Layout {

@@ -270,9 +270,9 @@ impl Summarize {
             return;
         }
         let bound = self.spec.share.bound();
-        let largest = self.open.iter_mut().map(|(_, groups)| groups).max_by_key(|g| g.len());
+        let largest = self.open.iter_mut().map(|(_, groups)| groups).max_by_key(|g| g.charged());
         // What it would give is to be worth looking at all of its groups.
-        if let Some(groups) = largest.filter(|groups| groups.len() as u64 >= bound.div_ceil(4)) {
+        if let Some(groups) = largest.filter(|groups| groups.charged() >= bound.div_ceil(4)) {
             self.evicted += groups.evict(bound);
         }
     }

@@ -10,11 +10,11 @@ use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::limits::BATCH;
 use weir_packet::source::LinkType;
-use weir_plan::limits::DISTINCT_KEYS_MAX;
+use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX, TOP_KEYS_MAX};
 use weir_plan::stage::ScanState;
 use weir_plan::{
-    AggFunc, BinaryOp, Distinct, Input, Order, Pipeline, Program, Session, SortKey, Stage, Type,
-    Value,
+    AggFunc, BinaryOp, Distinct, Expr, Input, Order, Per, Pipeline, Program, Scan, Schema, Session,
+    SortKey, Stage, Type, Value, Window,
 };
 
 fn held(room: &Arc<MemoryRoom>, all: &[u64]) -> Vec<(RoomShare, RoomCharge)> {
@@ -28,8 +28,8 @@ fn held(room: &Arc<MemoryRoom>, all: &[u64]) -> Vec<(RoomShare, RoomCharge)> {
 fn a_stage_takes_what_the_others_leave() {
     let room = MemoryRoom::new(1600);
     let stages = held(&room, &[1000, 500, 0]);
-    for (share, _) in &stages {
-        assert_eq!((share.bound(), share.left()), (u64::MAX, u64::MAX));
+    for ((share, _), left) in stages.iter().zip([600, 1100, 1600]) {
+        assert_eq!((share.bound(), share.left()), (1600, left));
     }
     assert!(stages[0].0.is_short());
 }
@@ -47,7 +47,7 @@ fn the_largest_gives_up_what_is_above_the_level() {
     assert_eq!(stages[1].0.left(), 0);
     // A level that is there goes once there is room.
     stages[0].1.set(500);
-    assert_eq!((stages[0].0.bound(), stages[1].0.left()), (u64::MAX, u64::MAX));
+    assert_eq!((stages[0].0.bound(), stages[1].0.left()), (1600, 800));
 }
 
 #[test]
@@ -57,24 +57,21 @@ fn what_is_gone_is_charged_to_nobody() {
     assert!(stages[0].0.bound() <= 1000);
     drop(stages.remove(0));
     stages[0].1.set(501);
-    assert_eq!((room.total.load(Relaxed), stages[0].0.bound()), (501, u64::MAX));
+    assert_eq!((room.total.load(Relaxed), stages[0].0.bound()), (501, 1600));
 }
 
 #[test]
 fn what_a_query_names_is_left_alone() {
-    let functions = &crate::functions::Functions::default();
-    let room = MemoryRoom::new(0);
-    let peers = crate::peers::Peers::None;
-    let hash_key = crate::table::HashKey::new(0, 0);
-    let with = BuildContext { functions, hash_key, peers, room: Some(&room) };
-    let scan = |max_keys| Scan { states: Vec::new(), keys: Vec::new(), idle_ns: 1, max_keys };
-    assert_eq!(with.scan_share(&scan(7), SCAN_KEYS_MAX).bound(), 7);
-    let fitted = with.scan_share(&scan(SCAN_KEYS_MAX), SCAN_KEYS_MAX);
-    assert_eq!(fitted.bound(), SCAN_KEYS_MAX);
-    let mut charge = fitted.charge();
-    charge.set(2);
+    let room = MemoryRoom::new(100);
+    let share = |bound| RoomShare::of(Some(&room), (bound, SCAN_KEYS_MAX), 30);
+    assert_eq!((share(7).bound(), share(7).left()), (7, u64::MAX));
+    let fitted = share(SCAN_KEYS_MAX);
+    assert_eq!((fitted.bound(), fitted.left()), (3, 3));
     // One key is there whatever it takes.
-    assert_eq!((fitted.bound(), fitted.left()), (1, 0));
+    let mut charge = fitted.charge();
+    charge.set(7);
+    let none = RoomShare::of(Some(&MemoryRoom::new(0)), (SCAN_KEYS_MAX, SCAN_KEYS_MAX), 30);
+    assert_eq!((fitted.left(), none.bound()), (0, 1));
 }
 
 proptest! {
@@ -86,7 +83,7 @@ proptest! {
         let level = level(&mut all, memory);
         let kept = all.iter().map(|&held| u128::from(held.min(level))).sum::<u128>();
         prop_assert!(kept <= u128::from(memory));
-        // Nobody gives up more than must be: a level higher by one would not fit.
+        // No stage gives up more than it must: a level higher by one would not fit.
         let higher = all.iter().map(|&held| u128::from(held.min(level + 1))).sum::<u128>();
         let cut = all.iter().filter(|&&held| held > level).count();
         prop_assert!(cut == 0 || higher + cut as u128 > u128::from(memory));

@@ -499,10 +499,10 @@ mod tests {
           state: one group per open window, ip.src, port; at most 67108864, counting rows of others as evicted
       pipeline 3: from exchange 1 to exchange 3
         why here: all packets of a key are on one worker
-        scan position = 0 by ip.src, dport idle 1m max 1048576 => position + 1
+        scan position = 0 by ip.src, dport idle 1m max 16777216 => position + 1
           reads: ip.src, dport
           columns: position int
-          state: position per ip.src, dport, for 1m after its last row; at most 1048576 keys, evicting and counting beyond
+          state: position per ip.src, dport, for 1m after its last row; at most 16777216 keys, evicting and counting beyond
 
     exchange 2: groups of stage 2 of pipeline 1 (attempts), merged by window and key
       why: partial groups of all workers are merged

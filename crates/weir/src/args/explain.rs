@@ -41,7 +41,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) cluster: bool,
 
     /// Show what rows look like in JSON instead, as a JSON Schema
-    #[arg(long, conflicts_with_all = ["offload", "cluster", "output", "memory"])]
+    #[arg(long, conflicts_with_all = ["offload", "cluster", "output"])]
     pub(crate) schema: bool,
 
     /// The format of the plan

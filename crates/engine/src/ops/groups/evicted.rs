@@ -50,14 +50,20 @@ impl Variant {
 }
 
 impl Groups {
-    /// Lets about one group in [`EVICT_GROUPS_SHARE`] go, or as many as there are above `most`, and
-    /// gives their memory back. Returns how many rows go with them, as far as these were counted,
-    /// and those that had been refused.
+    /// What it was charged for, in groups.
+    pub(in crate::ops) fn charged(&self) -> u64 {
+        self.charge.keys()
+    }
+
+    /// Lets about one group in [`EVICT_GROUPS_SHARE`] go, or so many that it may be charged for no
+    /// more than `most`, and gives their memory back. Returns how many rows go with them, as far as
+    /// these were counted, and those that had been refused.
     #[cold]
     pub(in crate::ops) fn evict(&mut self, most: u64) -> u64 {
         let all = self.len();
-        let most = usize::try_from(most).unwrap_or(usize::MAX).min(all) as u128;
-        let staying = most * (EVICT_GROUPS_SHARE - 1) / EVICT_GROUPS_SHARE;
+        let charged = u128::from(self.charged().max(1));
+        let fitting = all as u128 * u128::from(most).min(charged) / charged;
+        let staying = fitting * (EVICT_GROUPS_SHARE - 1) / EVICT_GROUPS_SHARE;
         let mut kept = Groups::new(&self.spec);
         let mut gone = 0;
         for (v, variant) in self.variants.iter().enumerate() {
@@ -76,6 +82,7 @@ impl Groups {
         kept.rows.taken = kept.rows.taken.saturating_sub(gone);
         kept.rows.evicted += gone;
         let gone = gone + self.evicted();
+        kept.charge();
         *self = kept;
         gone
     }

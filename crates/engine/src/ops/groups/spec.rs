@@ -2,16 +2,31 @@
 
 use crate::agg;
 use crate::functions::Functions;
-use crate::key::{KeyPart, Layout};
+use crate::key::{KeyPart, Layout, key_words};
 use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
 use crate::ops::session_words;
 use crate::ops::window_time::{downstream, window_start};
 use crate::peers::{BuildContext, Peers};
-use crate::room::RoomShare;
+use crate::room::{RoomShare, row_bytes};
 use crate::table::HashKey;
 use std::sync::Arc;
 use weir_plan as plan;
+use weir_plan::limits::{GROUPS_MAX, SESSIONS_MAX};
 use weir_plan::{Agg, Schema, Session, Window};
+
+/// Words of a row beside key and cells: those of a session, at most.
+const ROW_HEAD: usize = 4;
+
+/// The share in memory of a summarize with these states.
+fn share_of(plan: &plan::Summarize, states: &[Vec<Agg>], with: BuildContext<'_>) -> RoomShare {
+    let default = match plan.window {
+        Window::Session(_) => SESSIONS_MAX,
+        _ => GROUPS_MAX,
+    };
+    let cells = states.iter().map(|own| agg::build(own, with, plan.keys.is_empty()).cells());
+    let words = key_words(plan.keys.iter().map(|(_, e)| e)) + ROW_HEAD + cells.sum::<usize>();
+    RoomShare::of(with.room, (plan.max_groups, default), row_bytes(words))
+}
 
 /// What both halves know of a summarize.
 pub(crate) struct Spec {
@@ -50,6 +65,7 @@ impl Spec {
         let own = |state: Vec<&Agg>| state.into_iter().cloned().collect();
         let states: Vec<Vec<Agg>> = sharing.into_iter().map(own).collect();
         let aggs = states.iter().map(|state| state[0].clone()).collect();
+        let share = share_of(plan, &states, with);
         Arc::new(Spec {
             plan: plan::Summarize { aggs, ..plan.clone() },
             states,
@@ -57,7 +73,7 @@ impl Spec {
             functions: with.functions.clone(),
             hash_key: with.hash_key,
             peers: with.peers,
-            share: with.summarize_share(plan),
+            share,
             layouts: [Some(narrow), wide].into_iter().flatten().collect(),
             parts,
             schema,

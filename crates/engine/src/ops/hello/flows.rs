@@ -94,7 +94,8 @@ impl Flows {
         }
     }
 
-    /// Notes how many there are, and may be, and hashes the keys of a batch, and asks for where they stand in the index.
+    /// Hashes the keys of a batch, asks for where they stand in the index, and notes how many flows
+    /// there are and may be.
     pub(super) fn hash(&mut self, keys: &mut Keys) {
         self.charge.set(self.live() as u64);
         self.max_flows = max_flows(&self.share);

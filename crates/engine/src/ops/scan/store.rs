@@ -5,6 +5,7 @@
 //! has a byte for the mode of the scan, then the mode's own words. Rows begin at multiples of their
 //! width, so that one of up to eight words lies in one cache line.
 
+mod compact;
 mod saved;
 
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
@@ -402,29 +403,6 @@ impl Store {
     /// Lets the rows of keys that were evicted be used again.
     pub(super) fn free_evicted(&mut self) {
         self.free.append(&mut self.evicted);
-    }
-
-    /// Gives the memory of rows that are free back.
-    #[cold]
-    pub(super) fn compact(&mut self) {
-        let (stride, before) = (self.stride, self.words.len());
-        let mut live = 0;
-        for row in (0..self.rows).filter(|&row| self.age(row).is_some()).collect::<Vec<_>>() {
-            self.words.copy_within(row * stride..(row + 1) * stride, live * stride);
-            live += 1;
-        }
-        self.rows = live;
-        self.words.clear();
-        self.words.extend(live * stride, self.limit);
-        self.words.release(live * stride..before);
-        self.free = Vec::new();
-        let Sweep { oldest, oldest_of_turn, added, .. } = self.sweep;
-        let oldest = oldest.min(oldest_of_turn);
-        self.sweep = Sweep { hand: 0, added, oldest, oldest_of_turn: oldest };
-        (self.lag_until, self.lagging) = (i64::MIN, Some(Vec::new()));
-        self.index = Index::new(self.index.hash_key());
-        self.index.reserve(live);
-        self.rekey();
     }
 
     fn remove(&mut self, row: u32) {
