@@ -170,7 +170,7 @@ impl Scan {
         }
     }
 
-    /// Has the rows charged for that there are, and says how many there may be. Where room is short,
+    /// Charges for the rows that there are, and says how many there may be. Where room is short,
     /// memory that is not in use goes back.
     fn keep_to_room(&mut self) {
         let (live, rows) = (self.live(), self.stores.iter().map(Store::rows).sum::<usize>());
