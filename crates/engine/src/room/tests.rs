@@ -128,8 +128,11 @@ fn rows_of(program: &Program, memory: Option<&Arc<MemoryRoom>>, workers: usize) 
 
 type Rows = Vec<(usize, Vec<Value>)>;
 
+/// The stages that keep something by the keys that these fields are.
+type StagesByKey = Box<dyn Fn(&[&str]) -> Vec<Stage>>;
+
 /// Stages that keep something by key, each for some time.
-fn keeping() -> Vec<(&'static str, Box<dyn Fn(&[&str]) -> Vec<Stage>>)> {
+fn keeping() -> Vec<(&'static str, StagesByKey)> {
     let aggs = || {
         let columns = [AggFunc::Sum, AggFunc::Distinct, AggFunc::First];
         let of = |&func: &AggFunc| agg(func, Some(field("ip.len")));
@@ -150,7 +153,7 @@ fn keeping() -> Vec<(&'static str, Box<dyn Fn(&[&str]) -> Vec<Stage>>)> {
             }),
         ),
     ];
-    let mut all: Vec<(&'static str, Box<dyn Fn(&[&str]) -> Vec<Stage>>)> = Vec::new();
+    let mut all: Vec<(&'static str, StagesByKey)> = Vec::new();
     for (name, window) in windows {
         all.push((name, Box::new(move |keys| vec![summarize(keys, aggs(), window)])));
     }
