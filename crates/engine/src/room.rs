@@ -3,7 +3,7 @@
 //! A stage that keeps something by key has a bound: `max` in the query, or a default that suits a
 //! large machine. Stages with defaults share the memory that the run gives them. Each is charged
 //! for what it holds, and may take whatever the others leave. Only when all of it is used does a
-//! [`level`](MemoryRoom::level) bound them: the number of bytes that any one stage may hold, drawn
+//! level bound them: the number of bytes that any one stage may hold, drawn
 //! so that those below it keep what they have and may grow up to it, and those above it give up
 //! the rest (max-min fairness; Bertsekas and Gallager, *Data Networks*, 6.5.2). So a flood of keys
 //! takes room from the stage that it flows into, never from a stage that holds less. A stage on one

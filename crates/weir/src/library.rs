@@ -107,6 +107,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("scans", "trw"),
     detector!("scans", "trw_local"),
     detector!("scans", "trw_approx"),
+    detector!("scans", "port_scan_slow"),
     detector!("scans", "mirai_scan"),
     detector!("scans", "backscatter"),
     detector!("floods", "syn_flood"),
