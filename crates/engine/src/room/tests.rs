@@ -92,8 +92,8 @@ proptest! {
 
 const MS: i64 = 1_000_000;
 
-/// Packets that one of a few hosts sends to port 80 among very many that others send to port 9, each
-/// from an address of its own, for a minute.
+/// Packets that one of a few hosts sends to port 80 among very many that others send to port 9,
+/// each from an address of its own, for a minute.
 fn flood() -> Frames {
     let frame = |i: u32| {
         let (a, port) = match i.is_multiple_of(16) {
