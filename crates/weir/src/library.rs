@@ -22,6 +22,13 @@ const TEST_LINES: [&str; 3] = ["triggers:", "quiet:", "vector:"];
 /// The folder of the detectors, and the word that means all of them.
 const DETECTORS: &str = "detectors";
 
+/// The group of the detectors that report what is seldom an attack: large senders, changes, and
+/// guesses of which most are wrong in most networks.
+const MEASUREMENTS: &str = "detectors/measurements";
+
+/// The word for all detectors but the measurements: those that may run wherever nobody chose.
+pub(crate) const DEFAULT_SET: &str = "detectors/default";
+
 impl Entry {
     /// What the query is for: the first line of its opening comment.
     pub(crate) fn title(&self) -> String {
@@ -60,6 +67,7 @@ pub(crate) static GROUPS: &[(&str, &str)] = &[
     ("detectors/dns", "Detectors: DNS"),
     ("detectors/tls", "Detectors: TLS and QUIC"),
     ("detectors/others", "Detectors: others"),
+    (MEASUREMENTS, "Detectors: measurements, which run where they are named"),
 ];
 
 macro_rules! query {
@@ -115,7 +123,6 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("floods", "udp_flood"),
     detector!("floods", "icmp_flood"),
     detector!("floods", "blacknurse"),
-    detector!("sonata", "newly_opened"),
     detector!("sonata", "ssh_distributed"),
     detector!("sonata", "ssh_brute_force"),
     detector!("sonata", "superspreader"),
@@ -124,21 +131,13 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("sonata", "incomplete_flows"),
     detector!("sonata", "slowloris"),
     detector!("sonata", "dns_tunnel_unused"),
-    detector!("sonata", "zorro"),
     detector!("sonata", "dns_reflection"),
-    detector!("traffic", "heavy_hitters"),
-    detector!("traffic", "heavy_prefixes"),
-    detector!("traffic", "heavy_changers"),
     detector!("traffic", "new_talkers"),
-    detector!("traffic", "microbursts"),
-    detector!("traffic", "elephants"),
     detector!("tcp", "tcp_trouble"),
-    detector!("tcp", "half_closed"),
     detector!("dns", "dns_tunnel"),
     detector!("dns", "dns_information"),
     detector!("dns", "dns_nxdomain"),
     detector!("dns", "dns_amplification"),
-    detector!("dns", "fast_flux"),
     detector!("dns", "dns_slow"),
     detector!("tls", "new_ja4"),
     detector!("others", "arp_spoofing"),
@@ -150,6 +149,15 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("others", "exfiltration"),
     detector!("others", "baseline"),
     detector!("others", "plaintext_login"),
+    detector!("measurements", "heavy_hitters"),
+    detector!("measurements", "heavy_prefixes"),
+    detector!("measurements", "heavy_changers"),
+    detector!("measurements", "microbursts"),
+    detector!("measurements", "elephants"),
+    detector!("measurements", "newly_opened"),
+    detector!("measurements", "half_closed"),
+    detector!("measurements", "zorro"),
+    detector!("measurements", "fast_flux"),
 ];
 
 /// The query with this short name or file name; `-` and `_` are alike.
@@ -158,14 +166,15 @@ pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     LIBRARY.iter().find(|e| alike(e.name) || alike(e.stem))
 }
 
-/// The detectors that a word means: all of them (`detectors/`), or those of a group
-/// (`detectors/floods`). `None` if it means no group.
+/// The detectors that a word means: all of them (`detectors/`), those that run where none is named
+/// (`detectors/default`), or those of a group (`detectors/floods`). `None` if it means no group.
 pub(crate) fn detectors(word: &str) -> Option<Vec<&'static Entry>> {
     let word = word.strip_suffix('/').unwrap_or(word);
     let group = GROUPS.iter().any(|(name, _)| *name == word) && word.starts_with(DETECTORS);
     let all = || LIBRARY.iter().filter(|e| e.group.starts_with(DETECTORS));
     match word {
         DETECTORS => Some(all().collect()),
+        DEFAULT_SET => Some(all().filter(|e| e.group != MEASUREMENTS).collect()),
         _ if group => Some(all().filter(|e| e.group == word).collect()),
         _ => None,
     }
@@ -174,7 +183,8 @@ pub(crate) fn detectors(word: &str) -> Option<Vec<&'static Entry>> {
 /// All words that name queries.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let groups = GROUPS.iter().map(|(name, _)| *name).filter(|name| name.starts_with(DETECTORS));
-    LIBRARY.iter().flat_map(|e| [e.name, e.stem]).chain(groups).chain([DETECTORS])
+    let sets = [DETECTORS, DEFAULT_SET];
+    LIBRARY.iter().flat_map(|e| [e.name, e.stem]).chain(groups).chain(sets)
 }
 
 #[cfg(test)]
@@ -223,6 +233,10 @@ mod tests {
         let all = detectors("detectors/").expect("all of them");
         assert!(!all.is_empty() && all.iter().all(|e| e.stem.starts_with("detectors/")));
         assert_eq!(detectors("detectors").map(|some| some.len()), Some(all.len()));
+        let usual = detectors(DEFAULT_SET).expect("a set");
+        assert_eq!(usual.len() + detectors(MEASUREMENTS).expect("a group").len(), all.len());
+        assert!(usual.iter().any(|e| e.name == "port_scan"));
+        assert!(usual.iter().all(|e| e.name != "heavy_hitters"));
         let others = detectors("detectors/others").expect("a group");
         assert!(others.iter().all(|e| e.group == "detectors/others"));
         for word in ["general", "detectors/plaintext_login", "detectors//", "", "others"] {

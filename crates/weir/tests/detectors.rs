@@ -4,6 +4,7 @@ mod common;
 
 use assert_cmd::Command;
 use common::{detectors, root};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Output;
 
@@ -48,8 +49,7 @@ fn all_detectors_run_however_they_are_named() {
     let (rows, _) = run(&[&["run", "-r", CAPTURE, "-o", "json"], &names[..]].concat());
     assert!(rows.contains("\"logins\":2"), "{rows}");
     for words in [
-        &["watch"][..],
-        &["watch", "detectors"],
+        &["watch", "detectors"][..],
         &["run", "detectors/"],
         &["run", "queries/detectors/"],
     ] {
@@ -62,6 +62,25 @@ fn all_detectors_run_however_they_are_named() {
         };
         assert_eq!(sorted(&found), sorted(&rows), "{words:?}");
     }
+}
+
+#[test]
+fn measurements_run_where_they_are_named() {
+    // A transfer that takes the whole link, and nothing else.
+    let rules = |words: &[&str]| -> BTreeSet<String> {
+        let (rows, _) = run(&[words, &["-r", "fixtures/iperf3.pcap", "-o", "json"]].concat());
+        let rule = |line: &str| {
+            let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            row["alert.rule"].as_str().map(str::to_owned)
+        };
+        rows.lines().filter_map(rule).collect()
+    };
+    let usual = rules(&["watch"]);
+    assert_eq!(usual, rules(&["run", "detectors/default"]));
+    let measured = rules(&["watch", "detectors/measurements"]);
+    assert!(measured.contains("heavy_hitters"), "{measured:?}");
+    assert!(usual.is_disjoint(&measured), "{usual:?}");
+    assert_eq!(rules(&["watch", "detectors/"]), &usual | &measured);
 }
 
 #[test]

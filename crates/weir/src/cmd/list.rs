@@ -2,7 +2,7 @@
 
 use crate::args::ListArgs;
 use crate::exit::{Status, usage};
-use crate::library::{Entry, GROUPS, LIBRARY, signature};
+use crate::library::{self, Entry, GROUPS, LIBRARY, signature};
 use crate::output;
 use crate::term::Term;
 use std::fmt::Write as _;
@@ -33,6 +33,9 @@ pub(crate) fn run(args: &ListArgs, term: &Term) -> anyhow::Result<Status> {
 /// The queries of a group, of all whose name begins so, or all.
 fn chosen(group: Option<&str>) -> anyhow::Result<Vec<&'static Entry>> {
     let Some(word) = group else { return Ok(LIBRARY.iter().collect()) };
+    if let Some(detectors) = library::detectors(word) {
+        return Ok(detectors);
+    }
     let word = word.strip_suffix('/').unwrap_or(word);
     let within = |name: &str| name == word || name.split('/').next() == Some(word);
     let found: Vec<_> = LIBRARY.iter().filter(|entry| within(entry.group)).collect();

@@ -8,12 +8,12 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 
-/// Runs the detectors that the words name, or all of them.
+/// Runs the detectors that the words name, or all but the measurements.
 pub(crate) fn run(args: WatchArgs, term: &Term) -> anyhow::Result<Status> {
     let WatchArgs { words, without, filter, options } = args;
     let (queries, rest) = words.split_at(programs::leading(&words, true));
-    let all = ["detectors/".to_owned()];
-    let queries = if queries.is_empty() { &all[..] } else { queries };
+    let usual = [library::DEFAULT_SET.to_owned()];
+    let queries = if queries.is_empty() { &usual[..] } else { queries };
     let programs = Programs::given(&[], queries)?;
     let programs = match without.is_empty() {
         true => programs,
