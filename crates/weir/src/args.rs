@@ -183,10 +183,9 @@ pub(crate) struct RunArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Run these detectors only: names or groups from `weir list` (`syn_flood`,
-    /// `detectors/floods`), all (`detectors/`), all but the measurements (`detectors/default`, as
-    /// without a word), or files (`NAME.weir`). Then the words of a capture filter, a filter
-    /// expression of tcpdump such as: tcp port 80
+    /// Run these detectors only: names or groups from `weir list` (`syn_flood`, `detectors/floods`,
+    /// `detectors/` for all, measurements too), or files (`NAME.weir`). Then the words of a capture
+    /// filter, a filter expression of tcpdump such as: tcp port 80
     #[arg(value_name = "DETECTOR]... [FILTER")]
     pub(crate) words: Vec<String>,
 

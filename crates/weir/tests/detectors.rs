@@ -48,11 +48,9 @@ fn all_detectors_run_however_they_are_named() {
     let names: Vec<&str> = names.iter().map(|path| path.to_str().expect("plain")).collect();
     let (rows, _) = run(&[&["run", "-r", CAPTURE, "-o", "json"], &names[..]].concat());
     assert!(rows.contains("\"logins\":2"), "{rows}");
-    for words in [
-        &["watch", "detectors"][..],
-        &["run", "detectors/"],
-        &["run", "queries/detectors/"],
-    ] {
+    for words in
+        [&["watch", "detectors"][..], &["run", "detectors/"], &["run", "queries/detectors/"]]
+    {
         let args = [words, &["-r", CAPTURE, "-o", "json", "-j", "2"]].concat();
         let (found, _) = run(&args);
         let sorted = |rows: &str| {
