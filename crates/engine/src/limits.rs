@@ -129,6 +129,9 @@ pub const EVICT_SESSIONS: usize = 64;
 /// ...or this share of those that are open.
 pub const EVICT_SESSIONS_SHARE: usize = 8;
 
+/// Keys that a stage gives up at once where others need the room and no row comes to it.
+pub const EVICT_AT_ONCE: usize = 1 << 16;
+
 /// Of the groups of a window that must give up room, one in so many goes at least.
 pub const EVICT_GROUPS_SHARE: u128 = 8;
 

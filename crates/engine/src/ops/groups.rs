@@ -56,6 +56,18 @@ impl RowCounts {
     }
 }
 
+/// Lets groups go of the one that is charged for most, where that is a part of `bound` that is worth
+/// looking at all of its groups. Returns how many rows go.
+pub(super) fn make_room<'a>(
+    all: impl Iterator<Item = &'a mut Groups>,
+    bound: u64,
+    parts: u64,
+) -> u64 {
+    let largest = all.filter(|groups| !groups.is_stuck).max_by_key(|groups| groups.charged());
+    let worth = |groups: &&mut Groups| groups.charged() >= bound.div_ceil(parts.max(1));
+    largest.filter(worth).and_then(|groups| groups.evict(bound)).unwrap_or(0)
+}
+
 /// The groups of one window.
 pub(crate) struct Groups {
     spec: Arc<Spec>,
@@ -70,6 +82,8 @@ pub(crate) struct Groups {
     /// Groups that it was charged for, and batches since.
     charged: usize,
     uncharged: u32,
+    /// Whether it gave little room back when groups went.
+    is_stuck: bool,
 }
 
 pub(super) struct Variant {
@@ -82,7 +96,7 @@ pub(super) struct Variant {
     /// The cells of a new group.
     pub(super) fresh: Vec<u64>,
     /// How many rows each group took in, counted while room is short.
-    taken: Vec<u8>,
+    taken: Vec<u32>,
     /// The most groups there were since the table was made.
     most: usize,
     /// Windows in a row with less than an eighth of that.
@@ -141,6 +155,7 @@ impl Groups {
             charge: spec.share.charge(),
             charged: 0,
             uncharged: 0,
+            is_stuck: false,
             spec: Arc::clone(spec),
         }
     }
@@ -180,7 +195,13 @@ impl Groups {
         let Groups { spec, variants, texts, map, .. } = self;
         let both = variants.iter_mut().zip(&other.variants).zip(&spec.layouts);
         for ((mine, theirs), layout) in both {
+            let before = mine.table.len();
+            map.clear();
             mine.merge(theirs, layout, (&other.texts, &mut *texts), map);
+            match before == 0 && map.is_empty() {
+                true => mine.taken.clone_from(&theirs.taken),
+                false => mine.count_merged(theirs, map, before),
+            }
         }
         self.rows.add(other.rows);
         self.count_held();
@@ -213,8 +234,9 @@ impl Groups {
         if other.len() > self.len() {
             std::mem::swap(self, &mut other);
         }
-        if !other.is_empty() {
-            self.merge(&other);
+        match other.is_empty() {
+            true => self.rows.add(other.rows),
+            false => self.merge(&other),
         }
         other
     }
@@ -235,7 +257,11 @@ impl Groups {
         self.texts.clear();
         self.rows = RowCounts::default();
         self.charge.set(0);
-        (self.charged, self.uncharged) = (0, 0);
+        (self.charged, self.uncharged, self.is_stuck) = (0, 0, false);
+        if self.spec.share.is_short() {
+            // Others need the memory.
+            *self = Groups::new(&self.spec);
+        }
     }
 
     /// All groups in the order of their keys: [`group_id`]s.

@@ -12,7 +12,7 @@
 //! the groups of its panes: merging those for each window then costs no more than the window has
 //! groups, as putting it out does.
 
-use super::groups::{Groups, Spec};
+use super::groups::{Groups, Spec, make_room};
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::limits::{PANES_AHEAD, SPARE_GROUPS};
 use std::collections::VecDeque;
@@ -34,6 +34,7 @@ pub(super) struct Panes {
     /// The sum of the first panes of the back, and of how many.
     total: Option<(Groups, usize)>,
     spare: Vec<Groups>,
+    evicted: u64,
 }
 
 impl Panes {
@@ -46,6 +47,7 @@ impl Panes {
             back: VecDeque::new(),
             total: None,
             spare: Vec::new(),
+            evicted: 0,
         }
     }
 
@@ -54,9 +56,27 @@ impl Panes {
         self.front.front().or(self.back.front()).map(|(start, _)| *start)
     }
 
-    /// Takes a pane that is later than all before.
-    pub(super) fn push(&mut self, start: i64, groups: Groups) {
+    /// Takes a pane that is later than all before. Where memory is short, groups go of the largest.
+    pub(super) fn push(&mut self, start: i64, mut groups: Groups) {
+        groups.rehome(&self.spec);
+        groups.charge();
         if self.in_order { &mut self.front } else { &mut self.back }.push_back((start, groups));
+        while self.spec.share.left() == 0 {
+            self.total = None;
+            let (bound, panes) =
+                (self.spec.share.bound(), 2 * (self.front.len() + self.back.len()));
+            let all = self.front.iter_mut().chain(&mut self.back).map(|(_, groups)| groups);
+            let gone = make_room(all, bound, panes as u64);
+            if gone == 0 {
+                break;
+            }
+            self.evicted += gone;
+        }
+    }
+
+    /// Rows of groups that went for want of room.
+    pub(super) fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     /// All panes together, of which there is one at least. Panes that `is_over` says no later
@@ -185,6 +205,7 @@ impl Panes {
     pub(super) fn recycle(&mut self, mut groups: Groups, spent: Spent<'_>) {
         if self.spare.len() < SPARE_GROUPS / 2 {
             groups.clear();
+            groups.rehome(&self.spec);
             self.spare.push(groups);
         } else {
             spent(groups);

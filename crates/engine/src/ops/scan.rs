@@ -38,10 +38,10 @@ use crate::expr::{Automaton, Src, Val};
 use crate::hold::{Hold, known};
 use crate::kernel::KernelStates;
 use crate::key::{Direct, KeyPart, Layout, Pool, narrow_rows};
-use crate::limits::PARTS_MAX;
+use crate::limits::{EVICT_AT_ONCE, PARTS_MAX};
 use crate::room::{RoomCharge, RoomShare};
 use crate::table::HashKey;
-use oldest::Oldest;
+use oldest::{Aged, Oldest};
 use rounds::Rounds;
 pub(crate) use state::State;
 use std::mem::swap;
@@ -179,7 +179,7 @@ impl Scan {
             self.oldest = Oldest::default();
         }
         let rows = self.stores.iter().map(Store::rows).sum::<usize>();
-        self.charge.set(rows as u64);
+        self.charge.set_with(rows as u64, self.key_texts.bytes() as u64);
         self.max_keys = self.share.bound().clamp(1, KEYS_MAX as u64) as usize;
     }
 
@@ -294,13 +294,19 @@ impl Scan {
         self.batches * BATCH as u64
     }
 
+    /// Gives up the key that had no row for longest, and counts it unless it is idle at this time.
+    fn give_up_oldest(&mut self, now: i64) -> Aged {
+        let gone = self.oldest.pop(&mut self.stores).expect("a full scan holds a key");
+        self.stores[usize::from(gone.store)].evict(gone.row);
+        self.evicted += u64::from(now.saturating_sub(gone.age.last) < self.idle_ns);
+        gone
+    }
+
     /// Evicts the key that had no row for longest, at this time.
     #[inline(never)]
     fn evict(&mut self, now: i64) {
         let first = self.first();
-        let gone = self.oldest.pop(&mut self.stores).expect("a full scan holds a key");
-        self.stores[usize::from(gone.store)].evict(gone.row);
-        self.evicted += u64::from(now.saturating_sub(gone.age.last) < self.idle_ns);
+        let gone = self.give_up_oldest(now);
         if let (Mode::Rounds(rounds), true) = (&mut self.mode, gone.age.turn >= first) {
             rounds.evicted((gone.age.turn - first) as usize);
         }
@@ -369,6 +375,16 @@ impl Operator for Scan {
     fn watermark(&mut self, watermark: i64) {
         if let Some(old) = watermark.checked_sub(self.idle_ns) {
             self.stores.iter_mut().for_each(|s| s.sweep(old));
+        }
+        // It may be others that need the room, while no row comes here.
+        self.max_keys = self.share.bound().clamp(1, KEYS_MAX as u64) as usize;
+        let more = self.live().saturating_sub(self.max_keys).min(EVICT_AT_ONCE);
+        for _ in 0..more {
+            self.give_up_oldest(watermark);
+        }
+        if more > 0 || self.share.is_short() {
+            self.stores.iter_mut().for_each(Store::free_evicted);
+            self.keep_to_room();
         }
     }
 

@@ -31,7 +31,7 @@ use crate::counters::Ledger;
 use crate::expr::{Cond, Src, Val};
 use crate::hold::Hold as _;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
-use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX};
+use crate::limits::{EVICT_AT_ONCE, EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX};
 use crate::node::{End, Next};
 use crate::peers::Peers;
 use crate::table::NO_ROW;
@@ -381,7 +381,8 @@ impl Sessions {
             }
         }
         // Where room is short, memory that is not in use goes back.
-        let is_sparse = self.spec.share.is_short() && self.live() < self.groups.len() / 2;
+        let taking = self.open.iter().map(OpenSessions::taking).sum::<usize>();
+        let is_sparse = self.spec.share.is_short() && taking < self.groups.len() / 2;
         if self.in_rows && !is_sparse {
             self.open.iter_mut().for_each(OpenSessions::free_ended);
         } else {
@@ -454,7 +455,13 @@ impl End for Sessions {
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             open.expire(&mut variant.table, tick, &mut self.rows);
         }
+        // It may be others that need the room, while no row comes here.
+        self.max = max_open(&self.spec);
+        for _ in 0..self.live().saturating_sub(self.max).min(EVICT_AT_ONCE) {
+            self.evict();
+        }
         self.put_out(tick, next);
+        self.groups.count_held();
         watermark
     }
 

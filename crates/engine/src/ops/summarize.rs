@@ -14,7 +14,7 @@
 //! A worker's half ([`Summarize`]) takes rows into [`Groups`], one a window; these are merged with
 //! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) emits rows.
 
-use super::groups::{Groups, Spec};
+use super::groups::{Groups, Spec, make_room};
 use super::operator::Batch;
 use super::window_time::{clock_times, late_rows, one_window, window_start};
 use super::work::{AggArgs, GroupingScratch, drop_refused, in_turn, update_all};
@@ -48,6 +48,8 @@ pub(crate) struct Summarize {
     watermark: i64,
     late: u64,
     evicted: u64,
+    /// Whether there was room in shared memory for the latest rows, or groups went for them.
+    overdraws: bool,
     /// Whether an aggregate counts late rows.
     counts_late: bool,
     work: Box<GroupingScratch>,
@@ -93,6 +95,7 @@ impl Summarize {
             watermark: i64::MIN,
             late: 0,
             evicted: 0,
+            overdraws: true,
         }
     }
 
@@ -154,7 +157,7 @@ impl Summarize {
             return Bits::NONE;
         };
         let open = self.open.iter().map(|(_, groups)| groups.len());
-        let mut rooms = open.chain([0]).map(|groups| self.spec.room(groups));
+        let mut rooms = open.chain([0]).map(|groups| self.room(groups));
         if !rooms.all(|room| fits_in_any_order(room, BATCH)) {
             return Bits::NONE;
         }
@@ -208,7 +211,7 @@ impl Summarize {
         let columns = columns.get();
         let narrow = narrow_rows(&self.spec.parts, columns, rows);
         let wide = rows.minus(narrow);
-        let room = self.spec.room(self.open[window].1.len());
+        let room = self.room(self.open[window].1.len());
         if narrow.is_empty() || wide.is_empty() || fits_in_any_order(room, rows.count()) {
             self.take_layout(batch, columns, narrow, window, 0);
             self.take_layout(batch, columns, wide, window, 1);
@@ -241,10 +244,10 @@ impl Summarize {
 
     /// Looks the groups of the rows up whose keys were packed, and updates their aggregates.
     fn update(&mut self, batch: &Batch<'_>, rows: Bits, window: usize, v: usize) {
+        let room = self.room(self.open[window].1.len());
         let groups = &mut self.open[window].1;
         let work = &mut *self.work;
         // The bound holds for all layouts together.
-        let room = self.spec.room(groups.len());
         let variant = &mut groups.variants[v];
         let before = variant.table.len();
         variant.table.set_max((before as u64).saturating_add(room));
@@ -263,24 +266,32 @@ impl Summarize {
         groups.count_held();
     }
 
+    /// Groups that may be added to a window that has so many. Where groups go for them, those of a
+    /// batch always may: what is shared may have become less meanwhile, and more will go.
+    fn room(&self, groups: usize) -> u64 {
+        let least = if self.overdraws { BATCH as u64 } else { 0 };
+        let most = self.spec.plan.max_groups.saturating_sub(groups as u64);
+        most.min(self.spec.share.left().max(least))
+    }
+
     /// Lets groups go that are not in use, of the window that has most, where the memory that is
     /// shared leaves no room for so many more.
     fn make_room(&mut self, more: usize) {
-        if self.spec.share.left() >= more as u64 {
+        self.overdraws = self.spec.share.left() >= more as u64;
+        if self.overdraws {
             return;
         }
-        let bound = self.spec.share.bound();
-        let largest = self.open.iter_mut().map(|(_, groups)| groups).max_by_key(|g| g.charged());
-        // What it would give is to be worth looking at all of its groups.
-        if let Some(groups) = largest.filter(|groups| groups.charged() >= bound.div_ceil(4)) {
-            self.evicted += groups.evict(bound);
-        }
+        let (bound, open) = (self.spec.share.bound(), 2 * self.open.len() as u64);
+        let groups = self.open.iter_mut().map(|(_, groups)| groups);
+        let gone = make_room(groups, bound, open);
+        self.overdraws = gone > 0;
+        self.evicted += gone;
     }
 
     fn close(&mut self, n: usize, next: &mut Next<'_>) {
         for (start, mut groups) in self.open.drain(..n) {
             self.evicted += groups.evicted();
-            groups.charge();
+            groups.leave();
             next.groups(start, groups);
         }
     }
@@ -298,6 +309,7 @@ impl Hold for Summarize {
     fn recycle(&mut self, mut groups: Groups) {
         if self.spare.len() < SPARE_GROUPS {
             groups.clear();
+            groups.rehome(&self.spec);
             self.spare.push(groups);
         }
     }
@@ -306,6 +318,8 @@ impl Hold for Summarize {
         let Some(old) = known::<Summarize>(old) else { return false };
         swap(&mut self.open, &mut old.open);
         swap(&mut self.spare, &mut old.spare);
+        let open = self.open.iter_mut().map(|(_, groups)| groups);
+        open.chain(&mut self.spare).for_each(|groups| groups.rehome(&self.spec));
         swap(&mut self.watermark, &mut old.watermark);
         swap(&mut self.late, &mut old.late);
         swap(&mut self.evicted, &mut old.evicted);

@@ -163,6 +163,7 @@ impl Windows {
 
     /// Adds what it counted to the ledger.
     pub(super) fn count(&self, ledger: &mut Ledger) {
+        ledger.evicted += self.panes.evicted();
         self.filling.iter().for_each(|filling| filling.count(ledger));
     }
 }

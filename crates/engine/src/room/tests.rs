@@ -6,7 +6,7 @@ use crate::run::{Options, run};
 use crate::tests::{Frames, schema_after};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_packet::craft::Frame;
 use weir_packet::limits::BATCH;
 use weir_packet::source::LinkType;
@@ -117,9 +117,18 @@ fn pipeline(port: i64, keep: &dyn Fn(&[&str]) -> Vec<Stage>) -> Pipeline {
 }
 
 fn rows_of(program: &Program, memory: Option<&Arc<MemoryRoom>>, workers: usize) -> (Rows, u64) {
+    rows_over(&flood(), program, memory, workers)
+}
+
+fn rows_over(
+    frames: &Frames,
+    program: &Program,
+    memory: Option<&Arc<MemoryRoom>>,
+    workers: usize,
+) -> (Rows, u64) {
     let options = Options { workers, memory: memory.cloned(), ..Options::default() };
     let mut sink = Collect::default();
-    let (functions, mut source) = (Functions::default(), flood().cut(&[BATCH, 100]));
+    let (functions, mut source) = (Functions::default(), frames.cut(&[BATCH, 100]));
     let outcome = run(program, &functions, &mut source, &mut sink, &options, &mut |_| {});
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
     assert!(outcome.ledger.adds_up());
@@ -248,5 +257,78 @@ fn what_matters_stays_in_a_flooded_window() {
         };
         assert_eq!(lost(&all), 0.0);
         assert!((lost(&some) - evicted as f64).abs() < 0.01 * evicted as f64, "{}", lost(&some));
+    }
+}
+
+/// Packets of forty hosts from one time on, and before it, or all the time, others that send one
+/// each.
+fn hosts_beside(others: impl Fn(u32) -> Frame, from: u32, beside: bool) -> Frames {
+    let frame = |i: u32| {
+        let is_host = i >= from && (!beside || i.is_multiple_of(8));
+        let host = Ipv4Addr::from(0x0a00_0000 + i / 8 % 40);
+        let to = Ipv4Addr::new(192, 0, 2, 1);
+        let frame = match is_host {
+            true => Frame::ethernet().ipv4(host, to),
+            false => others(i),
+        };
+        (i64::from(i) * 2 * MS, frame.udp(4000, 9).bytes())
+    };
+    Frames::new(LinkType::ETHERNET, &(0..30_000).map(frame).collect::<Vec<_>>())
+}
+
+fn other(i: u32) -> Frame {
+    let from = Ipv4Addr::from(0x1400_0000 + i.wrapping_mul(0x9e37_79b1) % 0x0100_0000);
+    Frame::ethernet().ipv4(from, Ipv4Addr::new(192, 0, 2, 1))
+}
+
+fn six(i: u32) -> Frame {
+    let from = Ipv6Addr::from((0x2001_0db8 << 96) + u128::from(i));
+    Frame::ethernet().ipv6(from, Ipv6Addr::LOCALHOST)
+}
+
+/// The hosts with more than nine packets in a window, and how many these are.
+fn often(window: Window, frames: &Frames, memory: Option<u64>, workers: usize) -> (Rows, u64) {
+    let program =
+        weir_model::program(vec![summarize(&["ip.src"], vec![agg(AggFunc::Count, None)], window)]);
+    let room = memory.map(MemoryRoom::new);
+    let (mut rows, evicted) = rows_over(frames, &program, room.as_ref(), workers);
+    rows.retain(|(_, row)| matches!(row.last(), Some(Value::Int(n)) if *n > 9));
+    assert_eq!(room.map_or(0, |room| room.total.load(Relaxed)), 0);
+    (rows, evicted)
+}
+
+/// A pane that was flooded took all the room of those after it, as long as a window held it.
+#[test]
+fn a_flood_that_is_over_leaves_room_to_what_follows() {
+    let window = Window::Sliding { over: 60_000 * MS, every: 5_000 * MS };
+    let frames = hosts_beside(other, 15_000, false);
+    for workers in [1, 2] {
+        let (some, evicted) = often(window, &frames, Some(300 << 10), workers);
+        assert!(evicted > 1000, "{evicted} evicted");
+        assert_eq!(some, often(window, &frames, None, workers).0, "{workers} workers");
+    }
+}
+
+/// Keys of IPv4 and of IPv6 stand in tables of their own, and each gave up its part.
+#[test]
+fn a_flood_of_one_family_takes_nothing_from_the_other() {
+    let frames = hosts_beside(six, 0, true);
+    let (some, evicted) = often(Window::All, &frames, Some(100 << 10), 1);
+    assert!(evicted > 10_000, "{evicted} evicted");
+    assert_eq!(some, often(Window::All, &frames, None, 1).0);
+}
+
+/// Memory that workers hand on to each other stayed charged to the one that had made it.
+#[test]
+fn windows_stay_bounded_however_their_memory_wanders() {
+    let frames = hosts_beside(other, 0, true);
+    let window = Window::Tumbling(5_000 * MS);
+    let memory = Some(150 << 10);
+    let (_, by_one) = often(window, &frames, memory, 1);
+    assert!(by_one > 10_000, "{by_one} evicted");
+    for workers in [2, 4] {
+        let (some, evicted) = often(window, &frames, memory, workers);
+        assert!(evicted > by_one / 2, "{evicted} of {by_one} by {workers}");
+        assert_eq!(some, often(window, &frames, None, 1).0, "{workers} workers");
     }
 }

@@ -5,7 +5,7 @@
 //! anybody looked.
 
 use super::stream::{Arrival, CompleteHello, Intake, Scratch, Stream};
-use crate::limits::{HELLO_PIECES_EACH, HELLO_PIECES_MIN};
+use crate::limits::{EVICT_AT_ONCE, HELLO_PIECES_EACH, HELLO_PIECES_MIN};
 use crate::room::{RoomCharge, RoomShare};
 use crate::table::{HashKey, Index, Keys};
 use weir_packet::limits::BATCH;
@@ -195,6 +195,12 @@ impl Flows {
         while self.oldest != NONE && self.is_idle(self.oldest, watermark) {
             self.forget(self.oldest, false);
         }
+        // It may be others that need the room, while no packet comes here.
+        self.max_flows = max_flows(&self.share);
+        for _ in 0..self.live().saturating_sub(self.max_flows).min(EVICT_AT_ONCE) {
+            self.evict(watermark);
+        }
+        self.charge.set(self.live() as u64);
     }
 
     /// Evicts the flow that took in no packet for longest; one that is idle by now is no loss.

@@ -225,6 +225,11 @@ impl OpenSessions {
         self.live
     }
 
+    /// How many sessions take rows: those that are open, and those that are closed.
+    pub(super) fn taking(&self) -> usize {
+        self.live + self.closed
+    }
+
     /// How many sessions are closed or have ended, and did not come out.
     pub(super) fn waiting(&self) -> usize {
         self.closed + self.ended.len()

@@ -25,6 +25,7 @@ impl Hold for Sessions {
     fn recycle(&mut self, mut groups: Groups) {
         if self.spare.len() < SPARE_GROUPS {
             groups.clear();
+            groups.rehome(&self.spec);
             self.spare.push(groups);
         }
     }
@@ -34,6 +35,8 @@ impl Hold for Sessions {
         swap(&mut self.groups, &mut old.groups);
         swap(&mut self.open, &mut old.open);
         swap(&mut self.spare, &mut old.spare);
+        let groups = std::iter::once(&mut self.groups).chain(&mut self.spare);
+        groups.for_each(|groups| groups.rehome(&self.spec));
         swap(&mut self.tick, &mut old.tick);
         swap(&mut self.doomed, &mut old.doomed);
         swap(&mut self.evicted, &mut old.evicted);
