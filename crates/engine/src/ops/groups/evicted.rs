@@ -122,6 +122,7 @@ impl Groups {
         if all < FEW_GROUPS {
             return None;
         }
+        self.charge();
         let before = self.charged().max(1);
         let fitting = all as u128 * u128::from(most.min(before)) / u128::from(before);
         let staying = fitting * (EVICT_GROUPS_SHARE - 1) / EVICT_GROUPS_SHARE;
