@@ -326,8 +326,7 @@ fn windows_stay_bounded_however_their_memory_wanders() {
     let (_, by_one) = often(window, &frames, memory, 1);
     assert!(by_one > 10_000, "{by_one} evicted");
     for workers in [2, 4] {
-        let (some, evicted) = often(window, &frames, memory, workers);
+        let (_, evicted) = often(window, &frames, memory, workers);
         assert!(evicted > by_one / 2, "{evicted} of {by_one} by {workers}");
-        assert!(!some.is_empty(), "{workers} workers");
     }
 }
