@@ -32,7 +32,7 @@ pub(crate) enum Picked {
 const TEXT_MAX: usize = 64;
 
 impl QueryList {
-    /// The queries whose names or titles have all words that were typed.
+    /// The queries whose names or titles have all words that were typed: first one that is called so.
     pub(crate) fn listed<'a>(&self, all: &'a [LibraryQuery]) -> Vec<&'a LibraryQuery> {
         let text = self.text.to_lowercase().replace('_', "-");
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -40,7 +40,11 @@ impl QueryList {
             let of = format!("{} {}", query.name, query.title).to_lowercase().replace('_', "-");
             words.iter().all(|word| of.contains(word))
         };
-        all.iter().filter(fits).collect()
+        let mut listed: Vec<_> = all.iter().filter(fits).collect();
+        let is_other =
+            |query: &&LibraryQuery| query.name.to_lowercase().replace('_', "-") != text.trim();
+        listed.sort_by_key(is_other);
+        listed
     }
 
     /// Takes a key.
@@ -127,6 +131,7 @@ mod tests {
         [
             ("sources", "how much each address sends"),
             ("syn_flood", "servers whose handshakes are not completed"),
+            ("port_scan_slow", "hosts that try many ports of one host"),
             ("port_scan", "hosts that try many ports"),
         ]
         .map(query)
@@ -143,9 +148,9 @@ mod tests {
         let names = |list: &QueryList| -> Vec<String> {
             list.listed(&library()).into_iter().map(|query| query.name.clone()).collect()
         };
-        assert_eq!(names(&list).len(), 3);
+        assert_eq!(names(&list).len(), 4);
         press(&mut list, KeyCode::End);
-        assert_eq!(list.chosen, 2);
+        assert_eq!(list.chosen, 3);
         // `-` and `_` are alike, and so are large and small letters.
         "Syn-f".chars().for_each(|c| drop(press(&mut list, KeyCode::Char(c))));
         assert_eq!((names(&list), list.chosen), (vec!["syn_flood".to_owned()], 0));
@@ -155,7 +160,10 @@ mod tests {
         assert_eq!(press(&mut list, KeyCode::Enter), Picked::Stays);
         list.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL), &library());
         list.type_text("many hosts");
-        assert_eq!(names(&list), ["port_scan"]);
+        assert_eq!(names(&list), ["port_scan_slow", "port_scan"]);
+        list.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL), &library());
+        list.type_text("Port-scan ");
+        assert_eq!(names(&list), ["port_scan", "port_scan_slow"], "first what is called so");
         list.type_text(&"é".repeat(500));
         assert_eq!(list.text.chars().count(), TEXT_MAX);
         assert_eq!(press(&mut list, KeyCode::Esc), Picked::Cancelled);
@@ -167,10 +175,10 @@ mod tests {
         for (code, expected) in [
             (KeyCode::Up, 0),
             (KeyCode::Down, 1),
-            (KeyCode::PageDown, 2),
-            (KeyCode::Down, 2),
+            (KeyCode::PageDown, 3),
+            (KeyCode::Down, 3),
             (KeyCode::PageUp, 0),
-            (KeyCode::End, 2),
+            (KeyCode::End, 3),
             (KeyCode::Home, 0),
         ] {
             press(&mut list, code);

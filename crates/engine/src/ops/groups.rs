@@ -56,8 +56,8 @@ impl RowCounts {
     }
 }
 
-/// Lets groups go of the one that is charged for most, where that is a part of `bound` that is worth
-/// looking at all of its groups. Returns how many rows go.
+/// Lets groups go of the one that is charged for most, where that is a part of `bound` that is
+/// worth looking at all of its groups. Returns how many rows go.
 pub(super) fn make_room<'a>(
     all: impl Iterator<Item = &'a mut Groups>,
     bound: u64,
