@@ -32,7 +32,8 @@ pub(crate) enum Picked {
 const TEXT_MAX: usize = 64;
 
 impl QueryList {
-    /// The queries whose names or titles have all words that were typed: first one that is called so.
+    /// The queries whose names or titles have all words that were typed: first one that is called
+    /// so.
     pub(crate) fn listed<'a>(&self, all: &'a [LibraryQuery]) -> Vec<&'a LibraryQuery> {
         let text = self.text.to_lowercase().replace('_', "-");
         let words: Vec<&str> = text.split_whitespace().collect();
