@@ -3,14 +3,14 @@
 //! A stage that keeps something by key has a bound: `max` in the query, or a default that suits a
 //! large machine. Stages with defaults share the memory that the run gives them. Each is charged
 //! for what it holds, and may take whatever the others leave. Only when all of it is used does a
-//! level bound them: the number of bytes that any one stage may hold, drawn
-//! so that those below it keep what they have and may grow up to it, and those above it give up
-//! the rest (max-min fairness; Bertsekas and Gallager, *Data Networks*, 6.5.2). So a flood of keys
-//! takes room from the stage that it flows into, never from a stage that holds less. A stage on one
-//! of several workers counts by itself.
+//! level bound them: the number of bytes that any one stage may hold, drawn so that those below it
+//! keep what they have and may grow up to it, and those above it give up the rest (max-min
+//! fairness; Bertsekas and Gallager, *Data Networks*, 6.5.2). So a flood of keys takes room from the
+//! stage that it flows into, never from a stage that holds less. A stage on one of several workers
+//! counts by itself.
 //!
-//! What a query bounds by `max` stays as it is, and so does every row of a run that never fills its
-//! memory. The engine asks no system how much memory there is: who runs it says.
+//! A stage with `max` shares no memory, and a run that never fills its memory gives the same rows as
+//! without a bound. The engine does not ask the system how much memory there is: its caller says so.
 //!
 //! What one key takes is reckoned from above: its row, its place in an index that is growing, and
 //! what is needed to sort it. Texts, and the values that aggregates such as `distinct` and `median`
@@ -52,7 +52,7 @@ pub struct MemoryRoom {
     total: AtomicU64,
     /// Bytes that one stage may hold; `u64::MAX` while there is room.
     level: AtomicU64,
-    /// What stages held when the level was drawn.
+    /// Bytes that all stages held when the level was last drawn.
     drawn_at: AtomicU64,
     holders: Mutex<Vec<Weak<RoomHolder>>>,
 }
@@ -69,7 +69,7 @@ struct RoomHolder {
     held: AtomicU64,
 }
 
-/// What a stage knows of the memory it shares.
+/// A stage's view of the memory that it shares.
 #[derive(Clone, Debug)]
 pub(crate) struct RoomShare {
     /// `None`: the stage holds as many keys as the query, or the default, says.
@@ -77,7 +77,7 @@ pub(crate) struct RoomShare {
     most: u64,
 }
 
-/// What one holder of keys is charged for, until it is dropped.
+/// The keys of one table that a stage is charged for, until the table is dropped.
 #[derive(Debug)]
 pub(crate) struct RoomCharge {
     holder: Option<Arc<RoomHolder>>,
@@ -217,7 +217,7 @@ impl RoomShare {
         room.is_some_and(|room| room.total.load(Relaxed) > room.parts(TRACKED_PARTS))
     }
 
-    /// What another holder of such keys is charged for: nothing yet.
+    /// A charge for another table of the stage, which holds no key yet.
     pub(crate) fn charge(&self) -> RoomCharge {
         RoomCharge { holder: self.holder.clone(), keys: 0 }
     }
@@ -240,7 +240,7 @@ impl RoomCharge {
         self.set(keys + aside / each);
     }
 
-    /// What it charges for.
+    /// The keys that it charges for.
     pub(crate) fn keys(&self) -> u64 {
         self.keys
     }
@@ -257,7 +257,7 @@ impl Drop for RoomCharge {
     }
 }
 
-/// Bytes of a row of so many words.
+/// The bytes that a key with a row of so many words takes, at most.
 pub(crate) fn row_bytes(words: usize) -> u64 {
     8 * row_words(words) as u64 + BESIDE_ROW
 }

@@ -1,4 +1,4 @@
-//! How much memory stages take, by which they share what there is.
+//! The share of each stage in the memory of a run, by how much a key of it takes.
 
 use crate::key::key_words;
 use crate::limits::HELLO_PIECES_EACH;
@@ -25,39 +25,39 @@ impl BuildContext<'_> {
         RoomShare::of(self.room, bound, each)
     }
 
-    /// That of a `scan`, or of a stage that is one, and whose bound is this by default.
+    /// The share of a `scan`, or of a stage that is one, and whose bound is this by default.
     pub(crate) fn scan_share(&self, scan: &Scan, default: u64) -> RoomShare {
         let row = row_bytes(key_words(&scan.keys) + ROW_HEAD + scan.states.len());
         self.share((scan.max_keys, default), row)
     }
 
-    /// That of an `analyze tcp`.
+    /// The share of an `analyze tcp`.
     pub(crate) fn connections_share(&self, a: &AnalyzeTcp) -> RoomShare {
         let row = row_bytes(key_words(&a.keys) + ROW_HEAD + Tracked::ALL.words());
         self.share((a.max_keys, SCAN_KEYS_MAX), row)
     }
 
-    /// That of a `hello`.
+    /// The share of a `hello`.
     pub(crate) fn hello_share(&self, h: &Hello) -> RoomShare {
         let flow =
             row_bytes(key_words(&h.keys) + ROW_HEAD + HELLO_WORDS) + HELLO_PIECES_EACH as u64;
         self.share((h.max_flows, HELLO_FLOWS_MAX), flow)
     }
 
-    /// That of a `top` of the best `n` rows, of these columns, per key.
+    /// The share of a `top` of the best `n` rows, of these columns, per key.
     pub(crate) fn top_share(&self, n: u64, per: &Per, rows: &Schema) -> RoomShare {
         let rows = (8 * (width(rows) + ROW_HEAD) as u64).saturating_mul(n);
         let key = row_bytes(key_words(&per.keys) + ROW_HEAD);
         self.share((per.max_keys, TOP_KEYS_MAX), key.saturating_add(rows))
     }
 
-    /// That of a `join` whose left rows have these columns.
+    /// The share of a `join` whose left rows have these columns.
     pub(crate) fn join_share(&self, j: &Join, left: &Schema) -> RoomShare {
         let row = width(left).max(width(&j.schema)) + ROW_HEAD;
         self.share((j.max_rows, JOIN_ROWS_MAX), row_bytes(row))
     }
 
-    /// That of an `alert` over rows of these columns.
+    /// The share of an `alert` over rows of these columns.
     pub(crate) fn alert_share(&self, a: &Alert, rows: &Schema) -> RoomShare {
         self.share((a.max_keys, ALERT_KEYS_MAX), alert::key_bytes(a, rows) as u64)
     }

@@ -104,11 +104,11 @@ impl Filling {
         self.old = std::array::from_fn(|v| {
             self.known.variants.get(v).map_or(0, |variant| variant.table.len())
         });
-        let most = self.spec.room(self.known.len());
+        let most = self.spec.room(self.known.len(), 0);
         let mut is_tight = most < groups.len() as u64;
         if is_tight && self.end(0) != i128::MAX {
             self.drop_idle(start, spent);
-            let most = self.spec.room(self.known.len());
+            let most = self.spec.room(self.known.len(), 0);
             is_tight = most < groups.len() as u64;
         }
         if is_tight {
@@ -132,7 +132,8 @@ impl Filling {
             self.ids.clear();
             self.ids.push(row);
             let Filling { known, keys, ids, map, spec, .. } = self;
-            let max = spec.room(known.len()).saturating_add(known.variants[v].table.len() as u64);
+            let max =
+                spec.room(known.len(), 0).saturating_add(known.variants[v].table.len() as u64);
             add(known, groups, v, ids, (&mut keys[v], map), (spec, max));
             self.refused += (self.map[0] == NO_ROW) as u64;
             self.note(v, start);

@@ -83,7 +83,7 @@ pub(crate) struct Sessions {
 
 /// How many sessions may be open now.
 fn max_open(spec: &Spec) -> usize {
-    spec.plan.max_groups.min(spec.share.bound()).clamp(1, u64::from(u32::MAX / 4)) as usize
+    spec.share.bound().clamp(1, u64::from(u32::MAX / 4)) as usize
 }
 
 /// Which rows close a session.

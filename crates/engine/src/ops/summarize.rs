@@ -269,9 +269,7 @@ impl Summarize {
     /// Groups that may be added to a window that has so many. Where groups go for them, those of a
     /// batch always may: what is shared may have become less meanwhile, and more will go.
     fn room(&self, groups: usize) -> u64 {
-        let least = if self.overdraws { BATCH as u64 } else { 0 };
-        let most = self.spec.plan.max_groups.saturating_sub(groups as u64);
-        most.min(self.spec.share.left().max(least))
+        self.spec.room(groups, if self.overdraws { BATCH as u64 } else { 0 })
     }
 
     /// Lets groups go that are not in use, of the window that has most, where the memory that is

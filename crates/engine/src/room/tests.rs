@@ -106,7 +106,7 @@ fn flood() -> Frames {
     Frames::new(LinkType::ETHERNET, &(0..30_000).map(frame).collect::<Vec<_>>())
 }
 
-/// What is kept by these keys of the packets to a port.
+/// A pipeline that keeps something by key of the packets to one port.
 fn pipeline(port: i64, keep: &dyn Fn(&[&str]) -> Vec<Stage>) -> Pipeline {
     let keys: &[&str] = if port == 80 { &["ip.src"] } else { &["ip.src", "sport"] };
     let mut stages = vec![Stage::Where(compare(BinaryOp::Eq, field("dport"), int(port)))];

@@ -6,7 +6,7 @@ use crate::table::NO_ROW;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What a group counts for that was there before anybody counted: more than one that took one row.
+/// The count of a group that came before rows were counted: it ranks above a group of one row.
 const UNCOUNTED: u32 = 2;
 
 /// Groups that took in so many rows, or more, are alike where some have to go.
@@ -75,7 +75,7 @@ impl Variant {
 }
 
 impl Groups {
-    /// What it was charged for, in groups.
+    /// The number of groups that the stage is charged for because of these.
     pub(in crate::ops) fn charged(&self) -> u64 {
         self.charge.keys()
     }

@@ -124,10 +124,12 @@ impl Spec {
         self.session().map_or(0, session_words::head)
     }
 
-    /// Groups that may be added to a window that has so many.
+    /// Groups that may be added to a window that has so many: as shared memory leaves room for, but
+    /// `least` whatever that leaves.
     #[inline]
-    pub(in crate::ops) fn room(&self, groups: usize) -> u64 {
-        self.plan.max_groups.saturating_sub(groups as u64).min(self.share.left())
+    pub(in crate::ops) fn room(&self, groups: usize, least: u64) -> u64 {
+        let most = self.plan.max_groups.saturating_sub(groups as u64);
+        most.min(self.share.left().max(least))
     }
 
     /// Rows that one table may have.
