@@ -5,8 +5,8 @@
 //! for what it holds, and may take whatever the others leave. Only when all of it is used does a
 //! level bound them: the number of bytes that any one stage may hold, drawn so that those below it
 //! keep what they have and may grow up to it, and those above it give up the rest (max-min
-//! fairness; Bertsekas and Gallager, *Data Networks*, 6.5.2). So a flood of keys takes room from the
-//! stage that it flows into, never from a stage that holds less. A stage on one of several workers
+//! fairness; Bertsekas and Gallager, *Data Networks*, 6.5.2). So a flood of keys takes room from
+//! the stage that it flows into, never from a stage that holds less. A stage on one of several workers
 //! counts by itself.
 //!
 //! A stage with `max` shares no memory, and a run that never fills its memory gives the same rows as
