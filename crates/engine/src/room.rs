@@ -6,11 +6,12 @@
 //! level bound them: the number of bytes that any one stage may hold, drawn so that those below it
 //! keep what they have and may grow up to it, and those above it give up the rest (max-min
 //! fairness; Bertsekas and Gallager, *Data Networks*, 6.5.2). So a flood of keys takes room from
-//! the stage that it flows into, never from a stage that holds less. A stage on one of several workers
+//! the stage that it flows into, never from one that holds less. A stage on one of several workers
 //! counts by itself.
 //!
-//! A stage with `max` shares no memory, and a run that never fills its memory gives the same rows as
-//! without a bound. The engine does not ask the system how much memory there is: its caller says so.
+//! A stage with `max` shares no memory, and a run that never fills its memory gives the same rows
+//! as without a bound. The engine does not ask the system how much memory there is: its caller says
+//! so.
 //!
 //! What one key takes is reckoned from above: its row, its place in an index that is growing, and
 //! what is needed to sort it. Texts, and the values that aggregates such as `distinct` and `median`
