@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::query::{Options, Query};
-use crate::{check, limits, parse};
+use crate::{alert_times, check, limits, parse};
 use weir_plan::Program;
 
 /// A program, and what is odd about it.
@@ -20,7 +20,8 @@ pub struct Compiled {
 /// All mistakes found, at least one of them an error, in the order of the text.
 pub fn compile(q: &Query<'_>, o: &Options<'_>) -> Result<Compiled, Vec<Diagnostic>> {
     too_long(q.text)?;
-    let parsed = parse::parse(q.text);
+    let mut parsed = parse::parse(q.text);
+    alert_times::add(&mut parsed.tree);
     let (program, mut diagnostics) = check::check(&parsed.tree, q.text, o);
     // What asks nothing because it could not be read is reported once.
     if !parsed.diagnostics.is_empty() {

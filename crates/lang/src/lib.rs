@@ -15,6 +15,7 @@
 
 #![deny(unsafe_code)]
 
+mod alert_times;
 mod check;
 mod compile;
 pub mod diagnostic;

@@ -112,6 +112,10 @@ pub(crate) struct Alert {
     /// A string.
     pub(crate) text: Expr,
     pub(crate) severity: Option<Name>,
+    /// Texts, too.
+    pub(crate) category: Option<Expr>,
+    pub(crate) technique: Option<Expr>,
+    pub(crate) next: Option<Expr>,
     pub(crate) keys: Vec<Name>,
     pub(crate) hold: Option<Expr>,
     pub(crate) repeat: Option<Expr>,

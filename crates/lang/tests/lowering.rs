@@ -164,14 +164,16 @@ fn stage(s: &Stage) -> String {
                 TextPart::Text(text) => format!("{text:?}"),
                 TextPart::Value(e) => expr(e),
             };
-            let text = a.text.iter().map(part).collect::<Vec<_>>().join(" ");
+            let whole = |parts: &[TextPart]| parts.iter().map(part).collect::<Vec<_>>().join(" ");
+            let (text, next) = (whole(&a.text), whole(&a.next));
+            let said = (&a.category, &a.technique, next);
             let compared = a.compared.as_ref().map_or("-".to_owned(), |c| {
                 format!("{} {:?} {} {}", c.field, c.peak, expr(&c.value), expr(&c.threshold))
             });
             let community = a.community.as_ref().map_or("-".to_owned(), expr);
             format!(
                 "alert {} {} [{text}] {:?} from #{}+{} hold {} repeat {:?} max {}\n    \
-                 compared {compared}\n    share {:?} community {community}",
+                 compared {compared}\n    share {:?} community {community} packets {:?} said {said:?}",
                 a.rule,
                 a.severity.name(),
                 a.keys,
@@ -180,7 +182,8 @@ fn stage(s: &Stage) -> String {
                 a.hold_ns,
                 a.repeat_ns,
                 a.max_keys,
-                a.completeness
+                a.completeness,
+                (a.first, a.last)
             )
         }
         Stage::Metric(m) => format!(
@@ -794,6 +797,51 @@ packets | project ts, len | where len < 3 and 9 <= len * 2 | extend size = len, 
 packets | project ts, len | where len < 3 and 9 <= len | rename size = len | extend n = 1 | alert \"x\"
 packets | project ts, len | where len > 5 or len < 3 | alert \"x\" hold 1s | limit 5";
     insta::assert_snapshot!(lowered(others));
+}
+
+/// The `summarize` before an alert says when its packets were, unless the query does, or others see
+/// its rows.
+#[test]
+fn an_alert_knows_when_its_packets_were() {
+    let check = |text: &str, expected: &str| {
+        let shown = lowered(text);
+        let line = shown.lines().rev().find_map(|line| line.trim().split_once(" packets "));
+        let (_, found) = line.expect("an alert");
+        let (found, _) = found.split_once(" said ").expect("it says more");
+        assert_eq!(found, expected, "{text}");
+    };
+    let count = "packets | summarize n = count() by ip.src every 1s";
+    let (given, none) = ("(Some(3), Some(4))", "(None, None)");
+    check(&format!("{count} | where n > 3 | alert \"x\""), given);
+    check(&format!("{count} | extend m = n | top 3 by m | alert \"x\""), given);
+    check(&format!("{count} | project ts, k = n | alert \"x\""), "(Some(2), Some(3))");
+    check(&format!("{count} | project-away n | alert \"x\""), "(Some(2), Some(3))");
+    check("packets | summarize n = count() by ip.src session 5s | alert \"x\"", given);
+    check(
+        "let tcp_only = packets | where tcp\ntcp_only | summarize n = count() every 1s | alert \"x\"",
+        "(Some(2), Some(3))",
+    );
+    check(&format!("{count} | summarize m = max(n) every 1m | alert \"x\""), "(Some(2), Some(3))");
+    // A name is left to the query.
+    let own = "packets | summarize n = count(), alert.last = max(ts) by ip.src every 1s";
+    check(&format!("{own} | alert \"x\""), "(None, Some(3))");
+    check(&format!("{count} | extend alert.first = ts | alert \"x\""), "(Some(3), None)");
+    // Rows of packets say themselves when they were.
+    check("packets | project ts, ip.src | alert \"x\"", none);
+    check(&format!("let c = {count}\nc | alert \"x\""), given);
+    let totals = format!("let c = {count}\nlet t = c | summarize total = sum(n) every 1s\n");
+    check(&format!("{totals}c | join t by ts | alert \"x\""), given);
+    // Others print these rows.
+    check(&format!("let c = {count}\nc | where n > 9\nc | alert \"x\""), none);
+    check(&format!("let c = {count} | print\nc | alert \"x\""), none);
+    let two = "let a = packets | summarize n = count() by ip.src every 1s\n\
+               let b = packets | summarize n = count() by ip.src every 2s\n";
+    check(&format!("{two}a | union b | alert \"x\""), given);
+    let plain = two.replace("by ip.src every 2s", "by ip.src every 2s | project ts, ip.src, n");
+    check(&format!("{plain}a | union b | alert \"x\""), given);
+    let packets = "let a = packets | summarize n = count() by ip.src every 1s\n\
+                   let b = packets | project ts, ip.src, n = len\n";
+    check(&format!("{packets}a | union b | alert \"x\""), none);
 }
 
 /// What an alert compares is in the nearest `where` with a constant; where there is none, in the

@@ -39,10 +39,13 @@ struct Episode {
 #[derive(Clone)]
 struct Report {
     ts: Value,
+    /// When the first and the last packet was that counts.
+    packets: [Value; 2],
     message: Value,
     value: Value,
     threshold: Value,
     community: Value,
+    next: Value,
     /// The columns of the row.
     cells: Vec<Value>,
 }
@@ -114,8 +117,8 @@ impl StageContext<'_> {
                 out.extend(last_row(plan, &oldest, &f, "end", now));
                 self.evicted += 1;
             }
-            let first = report.ts.clone();
-            let episode = Episode { first, last: row.ts, rows: 1, least: share };
+            let [first, last] = report.packets.clone();
+            let episode = Episode { first, last: nanoseconds(&last), rows: 1, least: share };
             if shown {
                 let cells = cells(plan, &key, (&report, &report.value), &episode, "start");
                 out.push(Row { ts: row.ts, packet: None, cells });
@@ -126,7 +129,7 @@ impl StageContext<'_> {
             return;
         };
         (f.at, f.turn) = (f.at.max(now), self.turn);
-        f.episode.last = f.episode.last.max(row.ts);
+        f.episode.last = f.episode.last.max(nanoseconds(&report.packets[1]));
         f.episode.rows += 1;
         let none = f.episode.least == Value::Absent;
         if share != Value::Absent && (none || share < f.episode.least) {
@@ -158,7 +161,7 @@ impl StageContext<'_> {
             let of_rule = entry.rule.as_ref().is_none_or(|rule| *rule == plan.rule);
             let holds = |condition: &SuppressedIf| {
                 let at = names.iter().position(|name| *name == condition.column);
-                at.is_some_and(|at| at != plan.ts && has_value(&row.cells[at], condition))
+                at.is_some_and(|at| is_evidence(plan, at) && has_value(&row.cells[at], condition))
             };
             let in_time = entry.until.is_none_or(|until| now < until);
             of_rule && in_time && entry.conditions.iter().all(holds)
@@ -173,9 +176,32 @@ impl StageContext<'_> {
         if let Some(c) = &plan.compared {
             (compared, threshold) = (value(&c.value), value(&c.threshold));
         }
-        let community = plan.community.as_ref().map_or(Value::Absent, value);
-        let (ts, cells) = (row.cells[plan.ts].clone(), row.cells.clone());
-        Report { ts, message, value: compared, threshold, community, cells }
+        let community = plan.community.as_ref().map_or(Value::Absent, &mut value);
+        let next = plan.next_step().as_ref().map_or(Value::Absent, value);
+        let cells = row.cells.clone();
+        let given =
+            |at: Option<usize>| at.map(|at| cells[at].clone()).filter(|v| *v != Value::Absent);
+        let ts = cells[plan.ts].clone();
+        let first = given(plan.first).unwrap_or(ts.clone());
+        let over_ns = if plan.last.is_some() { 0 } else { plan.over_ns };
+        let end = |t: i64| Value::Time(t.saturating_add(over_ns));
+        let last = given(plan.last).unwrap_or(row.ts.map_or(Value::Absent, end));
+        let ts = if nanoseconds(&first) > nanoseconds(&ts) { first.clone() } else { ts };
+        let packets = [first, last];
+        Report { ts, packets, message, value: compared, threshold, community, next, cells }
+    }
+}
+
+/// Whether a column comes out after those of the alert.
+fn is_evidence(plan: &Alert, at: usize) -> bool {
+    at != plan.ts && Some(at) != plan.first && Some(at) != plan.last
+}
+
+/// A time as a number.
+fn nanoseconds(time: &Value) -> Option<i64> {
+    match time {
+        Value::Time(ns) => Some(*ns),
+        _ => None,
     }
 }
 
@@ -218,9 +244,12 @@ fn cells(
         if plan.over_ns == 0 { Value::Absent } else { Value::Duration(plan.over_ns) },
         episode.least.clone(),
         report.community.clone(),
+        plan.category.as_deref().map_or(Value::Absent, text),
+        plan.technique.as_deref().map_or(Value::Absent, text),
+        report.next.clone(),
         text(&line),
     ];
-    let rest = report.cells.iter().enumerate().filter(|(at, _)| *at != plan.ts);
+    let rest = report.cells.iter().enumerate().filter(|(at, _)| is_evidence(plan, *at));
     out.extend(rest.map(|(_, value)| value.clone()));
     out
 }

@@ -41,6 +41,12 @@ pub struct Alert {
     pub severity: AlertSeverity,
     /// What it says.
     pub text: Vec<TextPart>,
+    /// What sort of thing it is, in a few words, such as the classes of Suricata; `None`: not said.
+    pub category: Option<String>,
+    /// The technique of MITRE ATT&CK that it is a sign of, as [`is_technique`] has it.
+    pub technique: Option<String>,
+    /// What to look at next; empty: not said.
+    pub next: Vec<TextPart>,
     /// What was compared before it.
     pub compared: Option<Compared>,
     /// The columns that tell one alert of the rule from another, with their positions; none: there
@@ -48,6 +54,11 @@ pub struct Alert {
     pub keys: Vec<(String, usize)>,
     /// Position of the column that says when a row was.
     pub ts: usize,
+    /// Position of the column that says when the first packet was that counts for a row; where
+    /// there is none, or a row has no value, it is the time of the row.
+    pub first: Option<usize>,
+    /// The same of the last packet; where there is no such column, it is the end of the window.
+    pub last: Option<usize>,
     /// How long the windows are that rows come from; 0 where they come from none.
     pub over_ns: i64,
     /// Position of the column that says which share of a window was seen.
@@ -94,7 +105,7 @@ pub enum Peak {
 }
 
 /// The columns that come out before those of the input, and their types.
-const COLUMNS: [(&str, Type); 17] = [
+const COLUMNS: [(&str, Type); 20] = [
     ("ts", Type::Time),
     ("alert.rule", Type::Str),
     ("alert.state", Type::Str),
@@ -111,6 +122,9 @@ const COLUMNS: [(&str, Type); 17] = [
     ("alert.window", Type::Duration),
     ("alert.completeness", Type::Float),
     ("alert.community_id", Type::Str),
+    ("alert.category", Type::Str),
+    ("alert.technique", Type::Str),
+    ("alert.next", Type::Str),
     ("alert.suppress", Type::Str),
 ];
 
@@ -135,6 +149,10 @@ impl Alert {
         COLUMNS[1..].iter().any(|(own, _)| *own == name)
     }
 
+    /// The columns that say when the first and the last packet was: of the input, where it has
+    /// them, and of the alert.
+    pub const PACKETS: [&str; 2] = ["alert.first", "alert.last"];
+
     /// The columns that come out.
     pub(crate) fn output(&self, input: &Schema) -> Schema {
         let own = COLUMNS.iter().map(|(name, ty)| Column::new(name, ty));
@@ -142,27 +160,22 @@ impl Alert {
         Schema { columns: own.chain(rest).collect() }
     }
 
-    /// Positions of the input's columns that come out after those of the alert.
+    /// Positions of the input's columns that come out after those of the alert: all but those that
+    /// say when.
     pub fn evidence(&self, input: &Schema) -> impl Iterator<Item = usize> + use<> {
-        let ts = self.ts;
-        (0..input.columns.len()).filter(move |i| *i != ts)
+        let times = [Some(self.ts), self.first, self.last];
+        (0..input.columns.len()).filter(move |i| !times.contains(&Some(*i)))
     }
 
     /// What it says, as an expression: a string.
     pub fn message(&self) -> Expr {
-        let constant = |text: &str| Expr::constant(Value::Str(text.into()));
-        let call = |func, args| Expr { ty: Type::Str, kind: ExprKind::Call(func, args) };
-        let piece = |part: &TextPart| match part {
-            TextPart::Text(text) => constant(text),
-            TextPart::Value(e) => {
-                let shown = call(Func::Short, vec![e.clone()]);
-                call(Func::Coalesce, vec![shown, constant("absent")])
-            }
-        };
-        let joined = |a, b| call(Func::Concat, vec![a, b]);
-        self.text.iter().map(piece).reduce(joined).unwrap_or_else(|| constant(""))
+        text(&self.text)
     }
 
+    /// What to look at next, likewise, if it says that.
+    pub fn next_step(&self) -> Option<Expr> {
+        (!self.next.is_empty()).then(|| text(&self.next))
+    }
     /// The last time at which a key still fires that was asserted at `t`.
     pub fn until(&self, t: i64) -> i64 {
         t.saturating_add(self.hold_ns).saturating_add(self.over_ns)
@@ -181,7 +194,7 @@ impl Alert {
 
     /// Calls `f` on each expression.
     pub(crate) fn for_each_expr(&self, f: &mut dyn FnMut(&Expr)) {
-        for part in &self.text {
+        for part in self.text.iter().chain(&self.next) {
             if let TextPart::Value(e) = part {
                 f(e);
             }
@@ -191,6 +204,80 @@ impl Alert {
             f(&compared.threshold);
         }
         self.community.iter().for_each(f);
+    }
+}
+
+/// Columns that say between whom it was, as far as rows have them: the first that is there of these
+/// names and of the type.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Endpoints {
+    /// The address of the source, or of a client.
+    pub source: Option<usize>,
+    /// Its port.
+    pub source_port: Option<usize>,
+    /// The address of the destination, or of a server.
+    pub destination: Option<usize>,
+    /// Its port.
+    pub destination_port: Option<usize>,
+    /// The number of the IP protocol.
+    pub protocol: Option<usize>,
+}
+
+const SOURCES: &[&str] =
+    &["ip.src", "src_ip", "conn.a_ip", "client", "attacker", "source", "host", "address", "router"];
+const DESTINATIONS: &[&str] =
+    &["ip.dst", "dest_ip", "conn.b_ip", "server", "victim", "target", "peer", "host"];
+const SOURCE_PORTS: &[&str] = &["sport", "src_port", "conn.a_port", "tcp.sport", "udp.sport"];
+const DESTINATION_PORTS: &[&str] =
+    &["dport", "dest_port", "conn.b_port", "tcp.dport", "udp.dport", "port"];
+const PROTOCOLS: &[&str] = &["ip.proto", "proto"];
+
+impl Endpoints {
+    /// The endpoints that rows with these columns have.
+    pub fn of(schema: &Schema) -> Endpoints {
+        let find = |names: &[&str], ty: Type| {
+            let found = names.iter().filter_map(|name| schema.position(name));
+            found.into_iter().find(|at| schema.columns[*at].ty == ty)
+        };
+        let source = find(SOURCES, Type::Ip);
+        Endpoints {
+            source,
+            source_port: find(SOURCE_PORTS, Type::Int),
+            destination: find(DESTINATIONS, Type::Ip).filter(|at| Some(*at) != source),
+            destination_port: find(DESTINATION_PORTS, Type::Int),
+            protocol: find(PROTOCOLS, Type::Int),
+        }
+    }
+
+    /// The positions of all that a community id is made of.
+    pub fn connection(&self) -> Option<[usize; 5]> {
+        let (source, destination) = (self.source?, self.destination?);
+        Some([source, self.source_port?, destination, self.destination_port?, self.protocol?])
+    }
+}
+
+/// A text with its values, as an expression.
+fn text(parts: &[TextPart]) -> Expr {
+    let constant = |text: &str| Expr::constant(Value::Str(text.into()));
+    let call = |func, args| Expr { ty: Type::Str, kind: ExprKind::Call(func, args) };
+    let piece = |part: &TextPart| match part {
+        TextPart::Text(text) => constant(text),
+        TextPart::Value(e) => {
+            let shown = call(Func::Short, vec![e.clone()]);
+            call(Func::Coalesce, vec![shown, constant("absent")])
+        }
+    };
+    let joined = |a, b| call(Func::Concat, vec![a, b]);
+    parts.iter().map(piece).reduce(joined).unwrap_or_else(|| constant(""))
+}
+
+/// Whether a text is the number of a technique of MITRE ATT&CK: `T1046`, or `T1498.001`.
+pub fn is_technique(text: &str) -> bool {
+    let digits = |text: &str, n| text.len() == n && text.bytes().all(|b| b.is_ascii_digit());
+    let Some(number) = text.strip_prefix('T') else { return false };
+    match number.split_once('.') {
+        Some((technique, sub)) => digits(technique, 4) && digits(sub, 3),
+        None => digits(number, 4),
     }
 }
 
@@ -240,6 +327,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn techniques_have_numbers() {
+        let all = ["T1046", "T1498.001", "", "T", "T104", "T10466", "t1046", "T1498.", "T1498.01"];
+        let found: Vec<&str> = all.into_iter().filter(|text| is_technique(text)).collect();
+        assert_eq!(found, ["T1046", "T1498.001"]);
+        assert!(!is_technique("T1498.001.1") && !is_technique("T٤٤٤٤"));
+    }
+
+    #[test]
     fn a_key_has_one_text() {
         let check = |value: Value, expected: &str| {
             assert_eq!(key_text([("a", &value)]), format!("a={expected}"));
@@ -265,9 +360,14 @@ mod tests {
             rule: "x".into(),
             severity: AlertSeverity::Low,
             text: Vec::new(),
+            category: None,
+            technique: None,
+            next: Vec::new(),
             compared: None,
             keys: Vec::new(),
             ts: 0,
+            first: None,
+            last: None,
             over_ns: i64::MAX,
             completeness: None,
             community: None,

@@ -303,9 +303,11 @@ impl Trace {
 
     /// An alert says when its key was first and last asserted.
     fn alert(&mut self, alert: &Alert) {
+        // Without a column that says when the last packet was, it is the end of a window.
+        let is_packet = alert.last.is_some() || alert.over_ns == 0;
         let own = Alert::columns().map(|(name, _)| match name {
             "alert.first" => Origin::Start(None),
-            "alert.last" => Origin::End(alert.over_ns.max(1)),
+            "alert.last" => Origin::End(i64::from(is_packet)),
             _ => Origin::Nothing,
         });
         let evidence: Vec<_> = alert.evidence(&self.rows).collect();

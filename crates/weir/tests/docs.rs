@@ -63,6 +63,23 @@ fn trimmed(text: &str) -> String {
     text.lines().map(|l| format!("{}\n", l.trim_end())).collect()
 }
 
+/// Sees that what is printed is what a page shows at a place; with `WEIR_UPDATE_DOCS` set, makes the
+/// page show it.
+fn agrees(place: &str, got: &str, shown: &str, line: &str) {
+    if got != shown && std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+        let (page, number) = place.rsplit_once(':').expect("a file and a line");
+        let path = root().join(page);
+        let whole = text(&path);
+        let number: usize = number.parse().expect("a number");
+        let start: usize = whole.split_inclusive('\n').take(number - 1).map(str::len).sum();
+        let (before, after) = whole.split_at(start);
+        let after = after.replacen(shown, got, 1);
+        std::fs::write(&path, format!("{before}{after}")).expect("writes the page");
+        return;
+    }
+    assert_eq!(got, shown, "{place}: {line}");
+}
+
 #[test]
 fn every_query_compiles() {
     let all = blocks();
@@ -84,7 +101,7 @@ fn every_query_prints_what_is_shown() {
         let args = ["run", "-e", &pair[0].body, "-r", capture, "-o", "table"].map(str::to_owned);
         let (got, errors) = weir(&pair[0].place, &args);
         assert!(!got.is_empty(), "{}: {errors}", pair[0].place);
-        assert_eq!(trimmed(&got), trimmed(&pair[1].body), "{}", pair[0].place);
+        agrees(&pair[0].place, &trimmed(&got), &trimmed(&pair[1].body), "");
         ran += 1;
     }
     assert!(ran > 5, "{ran} queries were run");
@@ -107,7 +124,7 @@ fn every_command_prints_what_is_shown() {
             }
             let (rows, errors) = weir_in(&folder, &block.place, &words(command));
             let got = if block.tag == "console stderr" { errors } else { rows };
-            assert_eq!(trimmed(&got), shown, "{}: {line}", block.place);
+            agrees(&block.place, &trimmed(&got), &shown, line);
             ran += 1;
         }
     }

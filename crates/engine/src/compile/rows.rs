@@ -103,22 +103,27 @@ impl ChainBuilder<'_> {
     }
 
     pub(super) fn alert(&mut self, plan: &weir_plan::Alert, after: Schema) -> Ending {
-        let (message, compared) = (plan.message(), plan.compared.iter());
+        let (message, next_step, compared) =
+            (plan.message(), plan.next_step(), plan.compared.iter());
         let compared = compared.flat_map(|c| [&c.value, &c.threshold]);
-        let all = std::iter::once(&message).chain(compared).chain(&plan.community);
+        let all =
+            std::iter::once(&message).chain(compared).chain(&plan.community).chain(&next_step);
         let mut made = self.compute(all).into_iter();
         let mut next = || made.next().expect("each has a place");
         let message = next();
         let compared = plan.compared.is_some().then(|| [next(), next()]);
-        let community = plan.community.is_some().then(next);
+        let community = plan.community.is_some().then(&mut next);
+        let next_step = next_step.is_some().then(next);
         let columns = &self.scope.columns;
         let column = |at: usize| (columns[at], self.schema.columns[at].ty.clone());
         let input = AlertInput {
             ts: columns[plan.ts],
+            packets: [plan.first, plan.last].map(|at| at.map(|at| columns[at])),
             message,
             compared,
             completeness: plan.completeness.map(|at| columns[at]),
             community,
+            next_step,
             evidence: plan.evidence(&self.schema).map(column).collect(),
         };
         let share = self.placed.with.alert_share(plan, &self.schema);

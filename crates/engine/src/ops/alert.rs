@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `alert "TEXT" severity S key COLUMN, … hold D repeat D max N` |
+//! | Syntax | `alert "TEXT" severity S key COLUMN, … hold D repeat D max N category "C" technique "T" next "TEXT"` |
 //! | Emits | `start`, `ongoing` on push; `end` when a later row of the key comes, or when the watermark passes a whole second (of shorter holds, a multiple of the hold, or of 1 ms if that is longer); `open` at the end of the input |
 //! | Order | of rows that come, kept; of ends that come at once, by the time of the end, then by key |
 //! | State | per key that fires its latest time, the row with its peak, and what is counted of it; `max` (default 64 Ki) keys |
@@ -36,18 +36,23 @@ use weir_plan::{Alert, Schema, Type, Value};
 /// Where the parts of a row stand.
 pub(crate) struct AlertInput {
     pub(crate) ts: Src,
+    /// When the first and the last packet was that counts.
+    pub(crate) packets: [Option<Src>; 2],
     pub(crate) message: Src,
     /// The compared value and its threshold.
     pub(crate) compared: Option<[Src; 2]>,
     pub(crate) completeness: Option<Src>,
     pub(crate) community: Option<Src>,
+    /// What to look at next.
+    pub(crate) next_step: Option<Src>,
     /// The columns that come out after those of the alert, and their types.
     pub(crate) evidence: Vec<(Src, Type)>,
 }
 
 impl AlertInput {
     fn all(&self) -> impl Iterator<Item = Src> {
-        let single = [&self.completeness, &self.community].into_iter().flatten();
+        let single = [&self.completeness, &self.community, &self.next_step];
+        let single = single.into_iter().chain(&self.packets).flatten();
         let evidence = self.evidence.iter().map(|(src, _)| src);
         let fixed = [&self.ts, &self.message].into_iter();
         fixed.chain(self.compared.iter().flatten()).chain(single).chain(evidence).copied()
@@ -61,14 +66,23 @@ impl AlertInput {
             Value::Float(x) => Some(x),
             _ => None,
         };
+        let time = |src: Src| match value(src, &Type::Time) {
+            Value::Time(t) => Some(t),
+            _ => None,
+        };
+        let text = |src: Option<Src>| src.map_or(Value::Absent, |src| value(src, &Type::Str));
         let compared = self.compared.map(|both| both.map(float));
+        let (ts, [first, last]) = (time(self.ts), self.packets.map(|src| src.and_then(time)));
         Evidence {
-            ts: value(self.ts, &Type::Time),
+            ts: ts.max(first),
+            first: first.or(ts),
+            last,
             message: value(self.message, &Type::Str),
             value: compared.and_then(|c| c[0]),
             threshold: compared.and_then(|c| c[1]),
             completeness: self.completeness.and_then(float),
-            community: self.community.map_or(Value::Absent, |src| value(src, &Type::Str)),
+            community: text(self.community),
+            next_step: text(self.next_step),
             rest: self.evidence.iter().map(|(src, ty)| value(*src, ty)).collect(),
         }
     }
@@ -153,7 +167,7 @@ impl Alerts {
         match (slot, slot.as_ref().is_some_and(is_over)) {
             (Some(slot), false) => self.go_on(slot, seen, when, next),
             (Some(slot), true) => {
-                let ended = self.firing.restart(slot, first(seen, when));
+                let ended = self.firing.restart(slot, first(seen, when, &self.report.plan));
                 let until = self.report.until(&ended);
                 self.report.end(&ended, AlertState::End, until, next);
                 self.begin(slot, when, next);
@@ -165,7 +179,7 @@ impl Alerts {
                     self.report.end(&ended, AlertState::End, when.came, next);
                     self.evicted += 1;
                 }
-                let slot = self.firing.start(&self.key, first(seen, when));
+                let slot = self.firing.start(&self.key, first(seen, when, &self.report.plan));
                 self.charge.set(self.firing.len() as u64);
                 self.begin(slot, when, next);
             }
@@ -188,7 +202,7 @@ impl Alerts {
     fn go_on(&mut self, slot: u32, seen: Evidence, when: When, next: &mut Next<'_>) {
         let plan = &self.report.plan;
         let firing = self.firing.assert_at(slot, when.came);
-        firing.last = firing.last.max(when.time);
+        firing.last = firing.last.max(last_packet(&seen, when, plan));
         firing.rows += 1;
         firing.least = least(firing.least, seen.completeness);
         let exceeds = seen.exceeds(&firing.peak, plan.compared.as_ref().map(|c| c.peak));
@@ -251,17 +265,24 @@ impl Alerts {
 }
 
 /// What is known of a key with its first row.
-fn first(seen: Evidence, when: When) -> Firing {
+fn first(seen: Evidence, when: When, plan: &Alert) -> Firing {
     Firing {
         at: when.came,
         put_at: when.came,
-        first: seen.ts.clone(),
-        last: when.time,
+        first: seen.first,
+        last: last_packet(&seen, when, plan),
         shown: false,
         rows: 1,
         least: seen.completeness,
         peak: seen,
     }
+}
+
+/// When the last packet was that counts for a row: where no column says it, the end of its window;
+/// where the column has no value, for there was no packet, the time of the row.
+fn last_packet(seen: &Evidence, when: When, plan: &Alert) -> Option<i64> {
+    let over_ns = if plan.last.is_some() { 0 } else { plan.over_ns };
+    seen.last.or(when.time.map(|t| t.saturating_add(over_ns)))
 }
 
 /// Whether a list says that this is not reported.

@@ -21,7 +21,9 @@ pub(crate) fn alert(c: &mut Choices, rows: &mut Rows) -> Stage {
         let position = rows.schema.put(&name, Type::Time);
         return Stage::Extend { columns: vec![(name, position, e)] };
     };
-    let keys = (0..columns.len()).filter(|at| *at != ts && c.once_in(2)).take(4);
+    let mut time = || (0..columns.len()).find(|at| *at != ts && is_time(at) && c.once_in(2));
+    let times = [Some(ts), time(), time()];
+    let keys = (0..columns.len()).filter(|at| !times.contains(&Some(*at)) && c.once_in(2)).take(4);
     let keys = keys.map(|at| (columns[at].name.clone(), at)).collect();
     let share = |at: &usize| columns[*at].ty == Type::Float;
     let completeness = (0..columns.len()).find(share).filter(|_| c.once_in(2));
@@ -33,7 +35,7 @@ pub(crate) fn alert(c: &mut Choices, rows: &mut Rows) -> Stage {
             TextPart::Value(expr(c, &scope, &ty, 2))
         }
     };
-    let text = vec![part(), part()];
+    let (text, next) = (vec![part(), part()], vec![part()]);
     let compared = (!c.once_in(3)).then(|| Compared {
         field: "x".to_owned(),
         value: expr(c, &scope, &Type::Float, 2),
@@ -44,9 +46,14 @@ pub(crate) fn alert(c: &mut Choices, rows: &mut Rows) -> Stage {
         rule: (*c.pick(&["rule", "a rule", "a.b"])).to_owned(),
         severity: *c.pick(&AlertSeverity::ALL),
         text,
+        category: c.once_in(2).then(|| "Scan".to_owned()),
+        technique: c.once_in(2).then(|| "T1498.001".to_owned()),
+        next: if c.once_in(2) { next } else { Vec::new() },
         compared,
         keys,
         ts,
+        first: times[1],
+        last: times[2],
         over_ns: *c.pick(&[0, SPANS_NS[0], SPANS_NS[1]]),
         completeness,
         community: c.once_in(3).then(|| expr(c, &scope, &Type::Str, 2)),

@@ -6,16 +6,12 @@ use crate::names::{EventTime, Scope};
 use crate::suggest;
 use crate::tree::{Alert, Expr as TreeExpr, ExprKind as Tree, Name, Spanned};
 use weir_base::alert::AlertSeverity;
-use weir_packet::fields;
-use weir_plan::alert::TextPart;
+use weir_plan::alert::{Endpoints, TextPart, is_technique};
 use weir_plan::limits::{ALERT_HOLD_NS, ALERT_KEYS_MAX, ALERT_TEXT_MAX};
-use weir_plan::{Alert as Plan, Expr, ExprKind, Func, Input, Stage, Type, Value};
+use weir_plan::{Alert as Plan, Column, Expr, ExprKind, Func, Input, Stage, Type, Value};
 
 /// The column that says which share of a window was seen.
 const COMPLETENESS: &str = "completeness";
-
-/// Keys of packets that name a connection, whose columns give its community id.
-const CONNECTIONS: [&str; 2] = ["conn", "flow"];
 
 /// The name and position of a column of a key.
 type Key = (String, usize);
@@ -47,6 +43,12 @@ impl<'t> Checker<'t> {
         let clash = self.alert_columns_free(scope, word);
         let text = self.alert_text(scope, &alert.text);
         let severity = self.severity(alert.severity.as_ref());
+        let next = match &alert.next {
+            Some(next) => self.alert_text(scope, next),
+            None => Some(Vec::new()),
+        };
+        let category = self.plain_text(alert.category.as_ref());
+        let technique = self.technique(alert.technique.as_ref());
         let keys = match &alert.keys[..] {
             [] => Some(self.default_keys(built)),
             keys => self.alert_keys(scope, keys),
@@ -58,14 +60,24 @@ impl<'t> Checker<'t> {
         let completeness = scope.position(COMPLETENESS);
         let is_share = |at: &usize| scope.schema.columns[*at].ty == Type::Float;
         let (ts, ()) = (ts?, clash?);
+        let time_of = |name| {
+            let at = scope.position(name)?;
+            (scope.schema.columns[at].ty == Type::Time).then_some(at)
+        };
+        let [first, last] = Plan::PACKETS.map(time_of);
         Some(Stage::Alert(Box::new(Plan {
             // What the rule is called is known when the whole query is.
             rule: String::new(),
             severity: severity?,
             text: text?,
+            category: category?,
+            technique: technique?,
+            next: next?,
             compared,
             keys: keys?,
             ts,
+            first,
+            last,
             over_ns: self.window_before(built),
             completeness: completeness.filter(is_share),
             community: community(scope),
@@ -101,8 +113,15 @@ impl<'t> Checker<'t> {
 
     /// Reports a column of the input that the alert would make, too.
     fn alert_columns_free(&mut self, scope: &Scope, word: Span) -> Option<()> {
-        let clash = scope.schema.columns.iter().find(|c| Plan::makes(&c.name));
+        let says_when = |c: &Column| Plan::PACKETS.contains(&&*c.name) && c.ty == Type::Time;
+        let clash = scope.schema.columns.iter().find(|c| Plan::makes(&c.name) && !says_when(c));
         let Some(column) = clash else { return Some(()) };
+        if Plan::PACKETS.contains(&&*column.name) {
+            let message = format!("`{}` says when a packet was, and is no time here", column.name);
+            let d = Diagnostic::new(Code::ColumnClash, word, message);
+            self.report(d.help("give it a time, such as `min(ts)` or `max(ts)`"));
+            return None;
+        }
         let message = format!("two columns are called `{}`", column.name);
         let d = Diagnostic::new(Code::ColumnClash, word, message);
         self.report(
@@ -125,14 +144,42 @@ impl<'t> Checker<'t> {
         known
     }
 
+    /// A text without values, or none.
+    fn plain_text(&mut self, e: Option<&TreeExpr>) -> Option<Option<String>> {
+        let Some(e) = e else { return Some(None) };
+        let Tree::Literal { value: Value::Str(text), .. } = &e.node else { return None };
+        self.fits_alert(text, e.span)?;
+        Some(Some(text.to_string()))
+    }
+
+    /// The number of a technique.
+    fn technique(&mut self, e: Option<&TreeExpr>) -> Option<Option<String>> {
+        let text = self.plain_text(e)?;
+        match (&text, e) {
+            (Some(number), Some(e)) if !is_technique(number) => {
+                let message = format!("`{number}` is no technique of MITRE ATT&CK");
+                let d = Diagnostic::new(Code::BadConstant, e.span, message);
+                self.report(d.help("its techniques have numbers such as `T1046` or `T1498.001`"));
+                None
+            }
+            _ => Some(text),
+        }
+    }
+
+    /// Reports a text that is too long.
+    fn fits_alert(&mut self, text: &str, span: Span) -> Option<()> {
+        if text.len() > ALERT_TEXT_MAX {
+            let message = format!("a text of an alert has at most {ALERT_TEXT_MAX} bytes");
+            self.report(Diagnostic::new(Code::TooLarge, span, message));
+            return None;
+        }
+        Some(())
+    }
+
     /// What an alert says: names in braces are values.
     fn alert_text(&mut self, scope: &Scope, e: &TreeExpr) -> Option<Vec<TextPart>> {
         let Tree::Literal { value: Value::Str(text), .. } = &e.node else { return None };
-        if text.len() > ALERT_TEXT_MAX {
-            let message = format!("the text of an alert has at most {ALERT_TEXT_MAX} bytes");
-            self.report(Diagnostic::new(Code::TooLarge, e.span, message));
-            return None;
-        }
+        self.fits_alert(text, e.span)?;
         let mut parts = Vec::new();
         let mut sound = true;
         for piece in self.pieces(text, e.span)? {
@@ -276,20 +323,12 @@ impl<'t> Checker<'t> {
     }
 }
 
-/// The community id of the connection whose ends the columns hold.
+/// The community id of the connection whose ends the columns hold, or of an example of several.
 fn community(scope: &Scope) -> Option<Expr> {
-    let wanted = [Type::Ip, Type::Int, Type::Ip, Type::Int, Type::Int];
-    let of = |name: &str| -> Option<Expr> {
-        let parts = fields::key_by_name(name)?.fields.iter().map(|part| {
-            let at = scope.position(part.info().name)?;
-            Some(Expr::column(at, scope.schema.columns[at].ty.clone()))
-        });
-        let parts: Vec<Expr> = parts.collect::<Option<_>>()?;
-        let fits = parts.iter().map(|part| &part.ty).eq(&wanted);
-        let kind = ExprKind::Call(Func::CommunityId { seed: 0 }, parts);
-        fits.then_some(Expr { ty: Type::Str, kind })
-    };
-    CONNECTIONS.into_iter().find_map(of)
+    let part = |at: usize| Expr::column(at, scope.schema.columns[at].ty.clone());
+    let parts = Endpoints::of(&scope.schema).connection()?.map(part).to_vec();
+    let kind = ExprKind::Call(Func::CommunityId { seed: 0 }, parts);
+    Some(Expr { ty: Type::Str, kind })
 }
 
 /// Whether a query could write this as a name.

@@ -9,12 +9,19 @@ use weir_plan::Value;
 impl Parser<'_> {
     pub(super) fn alert(&mut self) -> Option<Stage> {
         self.bump();
-        let text = self.alert_text()?;
-        let (severity, keys) = (None, Vec::new());
-        let mut out = Alert { text, severity, keys, hold: None, repeat: None, max: None };
+        let text = self.alert_text(
+            "what the alert says, in quotes",
+            "as in `alert \"{ip.src} scans ports\" severity high`",
+        )?;
+        let (severity, category, technique, next) = (None, None, None, None);
+        let (keys, hold, repeat, max) = (Vec::new(), None, None, None);
+        let mut out = Alert { text, severity, category, technique, next, keys, hold, repeat, max };
         loop {
             let again = match self.word() {
                 "severity" => out.severity.is_some(),
+                "category" => out.category.is_some(),
+                "technique" => out.technique.is_some(),
+                "next" => out.next.is_some(),
                 "key" => !out.keys.is_empty(),
                 "hold" => out.hold.is_some(),
                 "repeat" => out.repeat.is_some(),
@@ -23,6 +30,19 @@ impl Parser<'_> {
             };
             match self.clause(again).0 {
                 "severity" => out.severity = Some(self.severity()?),
+                "category" => {
+                    let example = "as in `category \"Detection of a Network Scan\"`";
+                    out.category =
+                        Some(self.alert_text("what sort of thing it is, in quotes", example)?);
+                }
+                "technique" => {
+                    let example = "a technique of MITRE ATT&CK: `technique \"T1046\"`";
+                    out.technique = Some(self.alert_text("its number, in quotes", example)?);
+                }
+                "next" => {
+                    let example = "as in `next \"whether {server} still answers\"`";
+                    out.next = Some(self.alert_text("what to look at next, in quotes", example)?);
+                }
                 "key" => out.keys = self.list(Parser::alert_key)?,
                 "hold" => out.hold = Some(self.expr()?),
                 "repeat" => out.repeat = Some(self.expr()?),
@@ -32,12 +52,12 @@ impl Parser<'_> {
         Some(Stage::Alert(out))
     }
 
-    /// The string that says what is wrong.
-    fn alert_text(&mut self) -> Option<Expr> {
+    /// A string, such as the one that says what is wrong.
+    fn alert_text(&mut self, wanted: &str, example: &str) -> Option<Expr> {
         let token = self.token().clone();
         let Kind::Literal(value @ Value::Str(_)) = token.kind else {
-            let d = self.expected("what the alert says, in quotes");
-            self.unexpected(d.help("as in `alert \"{ip.src} scans ports\" severity high`"));
+            let d = self.expected(wanted);
+            self.unexpected(d.help(example));
             return None;
         };
         let text = token.span.of(self.text).to_owned();

@@ -13,8 +13,14 @@ pub(super) fn alert(a: &Alert, input: &Schema) -> String {
         TextPart::Text(text) => text.replace('{', "{{").replace('}', "}}"),
         TextPart::Value(e) => format!("{{{}}}", expr(e, input, &[])),
     };
-    let text: String = a.text.iter().map(part).collect();
-    let mut out = format!("alert {text:?} severity {}", a.severity.name());
+    let whole = |parts: &[TextPart]| parts.iter().map(part).collect::<String>();
+    let mut out = format!("alert {:?} severity {}", whole(&a.text), a.severity.name());
+    for (word, text) in [("category", &a.category), ("technique", &a.technique)] {
+        out += &text.as_ref().map_or_else(String::new, |text| format!(" {word} {text:?}"));
+    }
+    if !a.next.is_empty() {
+        out += &format!(" next {:?}", whole(&a.next));
+    }
     if !a.keys.is_empty() {
         out += &format!(" key {}", keys(a));
     }

@@ -6,13 +6,19 @@ use weir_plan::alert::Peak;
 /// What a row says.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
-    pub(super) ts: Value,
+    /// When it was: no earlier than the first packet that counts for it.
+    pub(super) ts: Option<i64>,
+    /// When the first packet was that counts for it, and the last one, if a column says so.
+    pub(super) first: Option<i64>,
+    pub(super) last: Option<i64>,
     pub(super) message: Value,
     pub(super) value: Option<f64>,
     pub(super) threshold: Option<f64>,
     /// The share of its window that was seen.
     pub(super) completeness: Option<f64>,
     pub(super) community: Value,
+    /// What to look at next.
+    pub(super) next_step: Value,
     /// The columns that come out after those of the alert.
     pub(super) rest: Vec<Value>,
 }

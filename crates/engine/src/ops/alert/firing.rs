@@ -13,9 +13,9 @@ pub(super) struct Firing {
     pub(super) at: i64,
     /// When the row came that was put out last.
     pub(super) put_at: i64,
-    /// The time in the first row.
-    pub(super) first: Value,
-    /// The latest event time of its rows.
+    /// When the first packet was that counts for its first row.
+    pub(super) first: Option<i64>,
+    /// When the last packet was that counts for its rows.
     pub(super) last: Option<i64>,
     /// Whether a row of it was put out, so that its end is, too.
     pub(super) shown: bool,
@@ -31,15 +31,18 @@ impl Firing {
     /// A key of which no row has come.
     fn nothing() -> Firing {
         let peak = Evidence {
-            ts: Value::Absent,
+            ts: None,
+            first: None,
+            last: None,
             message: Value::Absent,
             value: None,
             threshold: None,
             completeness: None,
             community: Value::Absent,
+            next_step: Value::Absent,
             rest: Vec::new(),
         };
-        let (first, last, least) = (Value::Absent, None, None);
+        let (first, last, least) = (None, None, None);
         Firing { at: 0, put_at: 0, first, last, shown: false, rows: 0, least, peak }
     }
 }

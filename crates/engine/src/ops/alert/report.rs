@@ -92,11 +92,12 @@ impl Report {
     ) -> [Value; Alert::COLUMNS] {
         let plan = &self.plan;
         let text = |text: &str| Value::Str(text.into());
+        let given = |said: &Option<String>| said.as_deref().map_or(Value::Absent, text);
         let float = |x: Option<f64>| x.map_or(Value::Absent, Value::Float);
         let time = |t: Option<i64>| t.map_or(Value::Absent, Value::Time);
         let (key, suppress) = self.names(seen);
         let ts = match state {
-            AlertState::Start | AlertState::Ongoing => seen.ts.clone(),
+            AlertState::Start | AlertState::Ongoing => time(seen.ts),
             AlertState::End | AlertState::Open => time(firing.last),
         };
         let over = (plan.over_ns > 0).then_some(plan.over_ns);
@@ -111,12 +112,15 @@ impl Report {
             float(seen.value),
             float(seen.threshold),
             float(peak),
-            firing.first.clone(),
+            time(firing.first),
             time(firing.last),
             Value::Int(firing.rows),
             over.map_or(Value::Absent, Value::Duration),
             float(firing.least),
             seen.community.clone(),
+            given(&plan.category),
+            given(&plan.technique),
+            seen.next_step.clone(),
             suppress,
         ]
     }

@@ -23,7 +23,7 @@ impl Firing {
     fn pass_state(&mut self, input: &AlertInput, at: &mut Checkpoint<'_>) -> Passed {
         at.pass(&mut self.at)?;
         at.pass(&mut self.put_at)?;
-        pass_value(&mut self.first, &Type::Time, at)?;
+        at.pass(&mut self.first)?;
         at.pass(&mut self.last)?;
         at.pass(&mut self.shown)?;
         at.pass_if(&mut self.rows, "a key fires without rows", |n| (1..1 << 62).contains(n))?;
@@ -34,12 +34,15 @@ impl Firing {
 
 impl Evidence {
     fn pass_state(&mut self, input: &AlertInput, at: &mut Checkpoint<'_>) -> Passed {
-        pass_value(&mut self.ts, &Type::Time, at)?;
+        at.pass(&mut self.ts)?;
+        at.pass(&mut self.first)?;
+        at.pass(&mut self.last)?;
         pass_value(&mut self.message, &Type::Str, at)?;
         at.pass(&mut self.value)?;
         at.pass(&mut self.threshold)?;
         at.pass(&mut self.completeness)?;
         pass_value(&mut self.community, &Type::Str, at)?;
+        pass_value(&mut self.next_step, &Type::Str, at)?;
         self.rest.resize(input.evidence.len(), Value::Absent);
         let mut rest = self.rest.iter_mut().zip(&input.evidence);
         rest.try_for_each(|(value, (_, ty))| pass_value(value, ty, at))

@@ -32,6 +32,9 @@ fn alert() -> Alert {
             TextPart::Text(" had ".into()),
             TextPart::Value(number.clone()),
         ],
+        category: Some("Scan".into()),
+        technique: Some("T1046".into()),
+        next: vec![TextPart::Text("look".into())],
         compared: Some(Compared {
             field: "n".into(),
             value: float(number),
@@ -40,6 +43,8 @@ fn alert() -> Alert {
         }),
         keys: vec![("ip.src".into(), 1)],
         ts: 0,
+        first: None,
+        last: None,
         over_ns: 0,
         completeness: None,
         community: None,
@@ -157,15 +162,56 @@ fn all_columns_of_a_row() {
     alert.threshold: 0.0
     alert.peak: 2.0
     alert.first: 1970-01-01T00:00:00Z
-    alert.last: 1970-01-01T00:00:00Z
+    alert.last: 1970-01-01T00:00:01Z
     alert.rows: 1
     alert.window: 1s
     alert.completeness: absent
     alert.community_id: absent
+    alert.category: "Scan"
+    alert.technique: "T1046"
+    alert.next: "look"
     alert.suppress: "rule ip.src=10.0.0.1"
     ip.src: 10.0.0.1
     count: 2
     "#);
+}
+
+/// The times of the packets that count, where columns say them: the row is dated by the first of
+/// them, and what was asserted last by the last.
+#[test]
+fn an_alert_is_dated_by_its_packets() {
+    let of = |ms: i64| {
+        let delta = Expr::constant(Value::Duration(ms * 1_000_000));
+        let ts = Box::new(Expr::column(0, Type::Time));
+        Expr { ty: Type::Time, kind: ExprKind::Binary(BinaryOp::Add, ts, delta.into()) }
+    };
+    let times =
+        Stage::Extend { columns: vec![("a".to_owned(), 3, of(100)), ("b".to_owned(), 4, of(300))] };
+    let check = |first, last, expected: &[&str]| {
+        let alert = Alert { hold_ns: S, over_ns: S, first, last, ..alert() };
+        let stages = vec![window_rows(), times.clone(), Stage::Alert(Box::new(alert))];
+        let program = program(stages);
+        let frames = frames(&[(0, 1, 5), (1010, 1, 5)]);
+        let rows = super::tests::check(&program, &Functions::default(), &frames);
+        let schema = &program.pipelines[0].schema;
+        let rows: Vec<String> = rows.iter().map(|(_, cells)| row(cells, schema, &SHOWN)).collect();
+        assert_eq!(rows, expected);
+        let names: Vec<&str> = schema.columns[Alert::COLUMNS..].iter().map(|c| &*c.name).collect();
+        let rest = [("a", first), ("b", last)].into_iter().filter(|(_, at)| at.is_none());
+        let rest: Vec<&str> = ["ip.src", "count"].into_iter().chain(rest.map(|(n, _)| n)).collect();
+        assert_eq!(names, rest);
+    };
+    check(
+        Some(3),
+        Some(4),
+        &["@100 start 10.0.0.1 1.0 1.0 @100 @300 1", "@1300 open 10.0.0.1 1.0 1.0 @100 @1300 2"],
+    );
+    // Without such columns it is the window.
+    check(
+        None,
+        None,
+        &["@0 start 10.0.0.1 1.0 1.0 @0 @1000 1", "@2000 open 10.0.0.1 1.0 1.0 @0 @2000 2"],
+    );
 }
 
 /// The hold is counted from the end of the window, so that windows that follow one another are one
@@ -175,7 +221,7 @@ fn windows_that_follow_one_another_do_not_flap() {
     let packets: Vec<_> = (0..5).map(|s| (1000 * s + 300, 1, 5)).chain([(9000, 2, 5)]).collect();
     let alert = |hold_ns| Alert { hold_ns, over_ns: S, ..alert() };
     let (rows, _) = told(window_rows(), alert(1), &packets);
-    let first = ["@0 start 10.0.0.1 1.0 1.0 @0 @0 1", "@4000 end 10.0.0.1 1.0 1.0 @0 @4000 5"];
+    let first = ["@0 start 10.0.0.1 1.0 1.0 @0 @1000 1", "@5000 end 10.0.0.1 1.0 1.0 @0 @5000 5"];
     assert_eq!(rows[..2], first);
     // A gap of one window is more than that.
     let gap: Vec<_> = packets.iter().filter(|p| p.0 != 2300).copied().collect();

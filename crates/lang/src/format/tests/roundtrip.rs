@@ -186,6 +186,13 @@ fn sessions() -> impl Strategy<Value = Box<Sessions>> {
     )
 }
 
+fn alert_text() -> impl Strategy<Value = Expr> {
+    select(&["", "a", "{x} and {{y}}", "é"]).prop_map(|text| {
+        let value = Value::Str(text.into());
+        at(ExprKind::Literal { value, text: format!("{text:?}") })
+    })
+}
+
 fn stage() -> impl Strategy<Value = Stage> {
     let clauses = (option::of(expr()), option::of(expr()));
     let distinct = (vec(expr(), 1..3), clauses.clone());
@@ -234,16 +241,26 @@ fn stage() -> impl Strategy<Value = Stage> {
             }),
         named().prop_map(Stage::Each),
         (
-            select(&["", "a", "{x} and {{y}}", "é"]),
+            (alert_text(), vec(option::of(alert_text()), 3)),
             option::of(select(&["high", "x"])),
             vec(name(), 0..3),
             (option::of(expr()), option::of(expr()), option::of(expr())),
         )
-            .prop_map(|(text, severity, keys, (hold, repeat, max))| {
-                let value = Value::Str(text.into());
-                let text = at(ExprKind::Literal { value, text: format!("{text:?}") });
+            .prop_map(|((text, mut said), severity, keys, (hold, repeat, max))| {
                 let severity = severity.map(|word| at(word.to_owned()));
-                Stage::Alert(Alert { text, severity, keys, hold, repeat, max })
+                let mut said = || said.pop().flatten();
+                let (category, technique, next) = (said(), said(), said());
+                Stage::Alert(Alert {
+                    text,
+                    severity,
+                    category,
+                    technique,
+                    next,
+                    keys,
+                    hold,
+                    repeat,
+                    max,
+                })
             }),
         (
             select(&["gauge", "counter", "x"]),

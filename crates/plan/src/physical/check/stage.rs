@@ -3,7 +3,7 @@
 use super::expr::Reach;
 use super::{Fits, PipelineId, require};
 use crate::aggregates::{Agg, AggFunc};
-use crate::alert::{Alert, TextPart};
+use crate::alert::{Alert, TextPart, is_technique};
 use crate::analyze::{AnalyzeTcp, TCP_COLUMNS, TCP_INPUTS};
 use crate::capture::CAPTURE;
 use crate::ends::{Edit, Ends, To};
@@ -302,9 +302,11 @@ fn scan(reach: &Reach<'_>, s: &Scan) -> bool {
 fn alert(reach: &Reach<'_>, a: &Alert) -> bool {
     let columns = &reach.input.columns;
     let is = |at: usize, ty: Type| columns.get(at).is_some_and(|column| column.ty == ty);
+    let times = [Some(a.ts), a.first, a.last];
     let keys: Option<Vec<Expr>> = {
         let named = |(name, at): &(String, usize)| {
-            let column = columns.get(*at).filter(|c| c.name == *name && *at != a.ts);
+            let column =
+                columns.get(*at).filter(|c| c.name == *name && !times.contains(&Some(*at)));
             column.map(|c| Expr::column(*at, c.ty.clone()))
         };
         a.keys.iter().map(named).collect()
@@ -317,13 +319,16 @@ fn alert(reach: &Reach<'_>, a: &Alert) -> bool {
         TextPart::Text(text) => text.len(),
         TextPart::Value(_) => 1,
     };
-    let text: usize = a.text.iter().map(length).sum();
+    let parts = || a.text.iter().chain(&a.next);
+    let lengths: [usize; 2] = [&a.text, &a.next].map(|parts| parts.iter().map(length).sum());
+    let given = [&a.category, &a.technique].into_iter().flatten();
     let float = |e: &Expr| reach.is(e, &Type::Float);
-    is(a.ts, Type::Time)
+    times.iter().flatten().all(|at| is(*at, Type::Time))
         && keys.is_some_and(|keys| is_key(reach, &keys))
-        && columns.iter().all(|column| !Alert::makes(&column.name))
-        && text <= ALERT_TEXT_MAX
-        && a.text.iter().all(value)
+        && a.evidence(reach.input).all(|at| !Alert::makes(&columns[at].name))
+        && lengths.into_iter().chain(given.map(String::len)).all(|n| n <= ALERT_TEXT_MAX)
+        && a.technique.as_deref().is_none_or(is_technique)
+        && parts().all(value)
         && a.compared.as_ref().is_none_or(|c| float(&c.value) && float(&c.threshold))
         && a.completeness.is_none_or(|at| is(at, Type::Float))
         && a.community.as_ref().is_none_or(|e| reach.is(e, &Type::Str))
