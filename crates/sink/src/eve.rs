@@ -1,17 +1,22 @@
 //! EVE records, as Suricata writes them: one JSON object per line.
 //!
-//! Rows of `alert` are records of the type `alert`. Rows of other outputs are records of the type
-//! `weir`, with their columns in an object of that name: programs that do not know this type pass
-//! them over.
+//! Rows of `alert` are records of the type `alert`. Rows with columns of DNS, TLS or HTTP, and
+//! rows that count what a flow sent, are [records of these types](event). All others are records
+//! of the type `weir`, which programs that do not know it pass over; all have their columns in an
+//! object of that name.
+
+mod event;
+mod members;
 
 use crate::format::{Format, Holds};
-use crate::json::{string, value};
+use crate::json::string;
 use crate::lines::{LineFormat, Lines};
-use crate::options::TimeFormat;
+use event::Event;
+use members::{Members, Row, timestamp};
 use std::io::{self, Write};
 use weir_base::alert::AlertSeverity;
 use weir_engine::rows::{Output, Rows};
-use weir_packet::time;
+use weir_plan::alert::Endpoints;
 use weir_plan::{Alert, Schema, Type, Value};
 
 /// EVE records.
@@ -32,15 +37,6 @@ pub type EveRecords<W> = Lines<W, Records>;
 /// The first signature id of those that are for local use, and how many there are.
 const LOCAL_IDS: u32 = 1_000_000;
 
-/// Columns that hold the source of what an alert is about, its destination, and their ports, in the
-/// order in which they are looked for.
-const SOURCES: &[&str] = &["ip.src", "src_ip", "conn.a_ip", "client", "attacker", "source"];
-const DESTINATIONS: &[&str] = &["ip.dst", "dest_ip", "conn.b_ip", "server", "victim", "target"];
-const SOURCE_PORTS: &[&str] = &["sport", "src_port", "conn.a_port", "tcp.sport", "udp.sport"];
-const DESTINATION_PORTS: &[&str] =
-    &["dport", "dest_port", "conn.b_port", "tcp.dport", "udp.dport", "port"];
-const PROTOCOLS: &[&str] = &["ip.proto", "proto"];
-
 /// The lines of EVE.
 #[derive(Debug)]
 pub struct Records {
@@ -54,6 +50,7 @@ struct Record {
     name: String,
     schema: Schema,
     is_alert: bool,
+    event: Option<Event>,
     ts: Option<usize>,
     /// The columns of the ends and the protocol, each with its key.
     ends: Vec<(&'static str, usize)>,
@@ -78,89 +75,6 @@ impl LineFormat for Records {
     }
 }
 
-/// A row and its columns.
-struct Row<'a> {
-    rows: &'a Rows,
-    i: usize,
-    schema: &'a Schema,
-}
-
-impl Row<'_> {
-    fn value(&self, at: usize) -> Value {
-        self.rows.value(self.i, at, &self.schema.columns[at].ty)
-    }
-
-    /// The value of the column of this name, if there is one of both.
-    fn named(&self, name: &str) -> Option<Value> {
-        self.schema.position(name).map(|at| self.value(at)).filter(Value::exists)
-    }
-
-    fn text(&self, name: &str) -> String {
-        match self.named(name) {
-            Some(Value::Str(text)) => text.into_string(),
-            _ => String::new(),
-        }
-    }
-
-    /// Appends a cell as JSON.
-    fn cell(&self, out: &mut Vec<u8>, at: usize) {
-        let (column, ty) = (&self.rows.columns[at], &self.schema.columns[at].ty);
-        match column.present.has(self.i) {
-            true => value(out, column.raw(self.i), ty, &self.rows.arena, TimeFormat::Rfc3339),
-            false => out.extend_from_slice(b"null"),
-        }
-    }
-
-    /// Appends an object of some columns.
-    fn object(&self, out: &mut Vec<u8>, columns: impl Iterator<Item = usize>) {
-        let mut object = Members::open(out);
-        for at in columns {
-            self.cell(object.key(&self.schema.columns[at].name), at);
-        }
-        object.close();
-    }
-}
-
-/// The members of an object that is being written.
-struct Members<'a> {
-    out: &'a mut Vec<u8>,
-    is_first: bool,
-}
-
-impl<'a> Members<'a> {
-    fn open(out: &'a mut Vec<u8>) -> Members<'a> {
-        out.push(b'{');
-        Members { out, is_first: true }
-    }
-
-    /// Appends a key; its value follows.
-    fn key(&mut self, key: &str) -> &mut Vec<u8> {
-        if !std::mem::take(&mut self.is_first) {
-            self.out.push(b',');
-        }
-        string(self.out, key);
-        self.out.push(b':');
-        self.out
-    }
-
-    fn text(&mut self, key: &str, text: &str) {
-        string(self.key(key), text);
-    }
-
-    fn number(&mut self, key: &str, n: u32) {
-        self.key(key).extend_from_slice(n.to_string().as_bytes());
-    }
-
-    fn close(self) {
-        self.out.push(b'}');
-    }
-
-    /// Closes the object of a whole line.
-    fn end(self) {
-        self.out.extend_from_slice(b"}\n");
-    }
-}
-
 impl Record {
     fn new(output: &Output, number: usize) -> Record {
         let schema = &output.schema;
@@ -168,18 +82,20 @@ impl Record {
             let found = names.iter().filter_map(|name| schema.position(name));
             found.into_iter().find(|at| schema.columns[*at].ty == ty)
         };
+        let found = Endpoints::of(schema);
         let ends = [
-            ("src_ip", of(SOURCES, Type::Ip)),
-            ("src_port", of(SOURCE_PORTS, Type::Int)),
-            ("dest_ip", of(DESTINATIONS, Type::Ip)),
-            ("dest_port", of(DESTINATION_PORTS, Type::Int)),
+            ("src_ip", found.source),
+            ("src_port", found.source_port),
+            ("dest_ip", found.destination),
+            ("dest_port", found.destination_port),
         ];
         Record {
             name: output.name.clone().unwrap_or_else(|| (number + 1).to_string()),
             is_alert: Alert::is_of(schema),
-            ts: of(&["ts"], Type::Time),
+            event: Event::of(schema),
+            ts: of(&["ts", "first", "end"], Type::Time),
             ends: ends.into_iter().filter_map(|(key, at)| Some((key, at?))).collect(),
-            protocol: of(PROTOCOLS, Type::Int),
+            protocol: found.protocol,
             schema: schema.clone(),
         }
     }
@@ -189,7 +105,8 @@ impl Record {
         if let Some(Value::Time(ts)) = self.ts.map(|at| row.value(at)) {
             record.text("timestamp", &timestamp(ts));
         }
-        record.text("event_type", if self.is_alert { "alert" } else { "weir" });
+        let kind = self.event.as_ref().map_or("weir", |event| event.kind);
+        record.text("event_type", if self.is_alert { "alert" } else { kind });
         for &(key, at) in &self.ends {
             if row.value(at).exists() {
                 row.cell(record.key(key), at);
@@ -199,13 +116,17 @@ impl Record {
             record.text("proto", &protocol(number));
         }
         if !self.is_alert {
+            if let Some(event) = &self.event {
+                event.write(record.key(event.kind), row);
+            }
             let mut inner = Members::open(record.key("weir"));
             inner.text("output", &self.name);
             row.object(inner.key("row"), 0..self.schema.columns.len());
             inner.close();
             return record.end();
         }
-        if let Some(Value::Str(id)) = row.named("alert.community_id") {
+        let of_alert = row.named("alert.community_id");
+        if let Some(Value::Str(id)) = of_alert.or_else(|| row.named("community_id")) {
             record.text("community_id", &id);
         }
         self.alert(record.key("alert"), row);
@@ -221,11 +142,13 @@ impl Record {
         alert.number("signature_id", signature_id(&rule));
         alert.number("rev", 1);
         alert.text("signature", &row.text("alert.message"));
-        alert.text("category", "");
+        alert.text("category", &row.text("alert.category"));
         alert.number("severity", number_of(&severity));
         let metadata = alert.key("metadata");
         let mut inner = Members::open(metadata);
-        for (key, text) in [("rule", &rule), ("severity", &severity)] {
+        let technique = row.text("alert.technique");
+        let said = [("rule", &rule), ("severity", &severity), ("mitre_technique_id", &technique)];
+        for (key, text) in said.into_iter().filter(|(_, text)| !text.is_empty()) {
             let list = inner.key(key);
             list.push(b'[');
             string(list, text);
@@ -238,7 +161,8 @@ impl Record {
 
     /// Appends what Weir knows besides.
     fn context(&self, out: &mut Vec<u8>, row: &Row<'_>) {
-        const TOLD: [&str; 4] = ["rule", "severity", "message", "community_id"];
+        const TOLD: [&str; 6] =
+            ["rule", "severity", "message", "community_id", "category", "technique"];
         let mut context = Members::open(out);
         for (at, column) in self.schema.columns.iter().enumerate() {
             let Some(key) = column.name.strip_prefix("alert.") else { continue };
@@ -253,13 +177,6 @@ impl Record {
         row.object(context.key("evidence"), (0..self.schema.columns.len()).filter(evidence));
         context.close();
     }
-}
-
-/// A time as Suricata writes it, to the microsecond.
-fn timestamp(ns: i64) -> String {
-    let seconds = time::rfc3339(ns.div_euclid(1_000_000_000).saturating_mul(1_000_000_000));
-    let micros = ns.rem_euclid(1_000_000_000) / 1000;
-    format!("{}.{micros:06}+0000", seconds.trim_end_matches('Z'))
 }
 
 /// The name of a protocol as Suricata writes it.
@@ -326,6 +243,9 @@ mod tests {
             Value::Duration(10_000_000_000),
             Value::Absent,
             text("1:x="),
+            text("Attempted Denial of Service"),
+            text("T1498.001"),
+            text("see"),
             text("flood server=10.0.0.1"),
         ];
         let mut columns: Vec<(&str, Type)> = Alert::columns().collect();
@@ -355,6 +275,71 @@ mod tests {
         let output = output(None, &[("ip.src", Type::Ip), ("n", Type::Int)]);
         let cells = vec![Value::ip([10, 0, 0, 1].into()), Value::Absent];
         assert_snapshot!(written(&output, cells), @r#"{"event_type":"weir","src_ip":"10.0.0.1","weir":{"output":"1","row":{"ip.src":"10.0.0.1","n":null}}}"#);
+    }
+
+    #[test]
+    fn rows_of_protocols_and_flows_are_nested() {
+        let ip = |text: &str| Value::ip(text.parse().expect("an address"));
+        let ends = [("ip.src", Type::Ip), ("sport", Type::Int), ("ip.dst", Type::Ip)];
+        let ends = ends.into_iter().chain([("dport", Type::Int), ("ip.proto", Type::Int)]);
+        let ends: Vec<(&str, Type)> = [("ts", Type::Time)].into_iter().chain(ends).collect();
+        let values =
+            [ip("10.0.0.1"), Value::Int(999), ip("10.0.0.2"), Value::Int(53), Value::Int(17)];
+        let values: Vec<Value> = [Value::Time(1_000_000_000)].into_iter().chain(values).collect();
+        let check = |more: &[(&str, Type, Value)], kind: &str, object: &str| {
+            let columns = more.iter().map(|(name, ty, _)| (*name, ty.clone()));
+            let output =
+                output(Some("x"), &ends.iter().cloned().chain(columns).collect::<Vec<_>>());
+            let cells =
+                values.iter().chain(more.iter().map(|(.., value)| value)).cloned().collect();
+            let record: serde_json::Value =
+                serde_json::from_str(&written(&output, cells)).expect("JSON");
+            assert_eq!(record["event_type"], kind);
+            if kind != "weir" {
+                let expected: serde_json::Value = serde_json::from_str(object).expect("JSON");
+                assert_eq!(record[kind], expected);
+            }
+            assert_eq!(
+                record["weir"]["row"].as_object().map(serde_json::Map::len),
+                Some(6 + more.len())
+            );
+        };
+        let (text, int) = (|text: &str| Value::Str(text.into()), Value::Int);
+        check(
+            &[
+                ("dns.qname", Type::Str, text("a.test")),
+                ("dns.qr", Type::Bool, Value::Bool(true)),
+                ("dns.qtype", Type::Int, int(28)),
+                ("dns.rcode", Type::Int, int(3)),
+                ("took", Type::Int, int(1)),
+            ],
+            "dns",
+            r#"{"rrname":"a.test","type":"answer","rrtype":"AAAA","rcode":"NXDOMAIN"}"#,
+        );
+        check(
+            &[
+                ("hello.sni", Type::Str, text("a.test")),
+                ("hello.alpn", Type::Str, text("h2,http/1.1")),
+                ("hello.version", Type::Int, int(0x0304)),
+                ("hello.ja4", Type::Str, Value::Absent),
+            ],
+            "tls",
+            r#"{"sni":"a.test","client_alpns":["h2","http/1.1"],"version":"TLS 1.3"}"#,
+        );
+        let http = [("http.host", Type::Str, text("a")), ("http.status", Type::Int, int(200))];
+        check(&http, "http", r#"{"hostname":"a","status":200}"#);
+        check(
+            &[
+                ("packets", Type::Int, int(3)),
+                ("bytes", Type::Int, int(300)),
+                ("reverse_bytes", Type::Int, int(60)),
+                ("last", Type::Time, Value::Time(2_000_000_000)),
+                ("duration", Type::Duration, Value::Duration(1_900_000_000)),
+            ],
+            "flow",
+            r#"{"pkts_toserver":3,"bytes_toserver":300,"bytes_toclient":60,"end":"1970-01-01T00:00:02.000000+0000","age":1,"start":"1970-01-01T00:00:01.000000+0000"}"#,
+        );
+        check(&[("n", Type::Int, int(3))], "weir", "");
     }
 
     #[test]

@@ -41,6 +41,20 @@ pub struct Known {
     pub names: [&'static str; 4],
 }
 
+impl Known {
+    /// Its name in a profile, if it has one.
+    pub(crate) fn name_in(&self, names: Names) -> Option<&'static str> {
+        let at = match names {
+            Names::Native => return None,
+            Names::Zeek => 0,
+            Names::Eve => 1,
+            Names::Ecs => 2,
+            Names::Ipfix => 3,
+        };
+        Some(self.names[at]).filter(|name| !name.is_empty())
+    }
+}
+
 const fn known(native: &'static str, ty: Type, names: [&'static str; 4]) -> Known {
     Known { native, ty, directed: false, names }
 }
@@ -129,17 +143,10 @@ struct Renamed {
 impl Names {
     /// The name of a column in this profile, if it has one.
     pub(crate) fn of(self, column: &Column, beside_source: bool) -> Option<&'static str> {
-        let at = match self {
-            Names::Native => return None,
-            Names::Zeek => 0,
-            Names::Eve => 1,
-            Names::Ecs => 2,
-            Names::Ipfix => 3,
-        };
         let fits = |k: &&Known| {
             k.native == column.name && k.ty == column.ty && (beside_source || !k.directed)
         };
-        KNOWN.iter().find(fits).map(|k| k.names[at]).filter(|name| !name.is_empty())
+        KNOWN.iter().find(fits)?.name_in(self)
     }
 
     fn renamed(self, schema: &Schema) -> Vec<Renamed> {
