@@ -191,3 +191,92 @@ fn the_example_of_a_site_fits_the_library() {
     }
     assert!(Path::new(&root()).join("packaging/site.conf").is_file());
 }
+
+/// What is said of each alert: a category, and a technique but for what is slow, large or only
+/// measured.
+const WITHOUT_TECHNIQUE: [&str; 9] = [
+    "dns_slow",
+    "elephants",
+    "half_closed",
+    "heavy_changers",
+    "heavy_hitters",
+    "heavy_prefixes",
+    "microbursts",
+    "newly_opened",
+    "tcp_trouble",
+];
+
+/// Detectors of one host, or of none.
+const OF_ONE_END: [&str; 4] = ["heavy_changers", "heavy_hitters", "heavy_prefixes", "microbursts"];
+
+/// Detectors that name no flow: of ICMP, of ARP, of a host, or of more than one flow.
+const WITHOUT_FLOW: [&str; 15] = [
+    "arp_spoofing",
+    "baseline",
+    "blacknurse",
+    "ddos",
+    "dns_tunnel_unused",
+    "exfiltration",
+    "fast_flux",
+    "heavy_changers",
+    "heavy_hitters",
+    "heavy_prefixes",
+    "icmp_flood",
+    "malformed_attacks",
+    "microbursts",
+    "new_talkers",
+    "rogue_ra",
+];
+
+/// The times of alerts are those of packets that were captured, and each says between whom it is,
+/// of what kind it is, and what to look at next.
+#[test]
+fn alerts_say_when_between_whom_and_what_next() {
+    let rows = |args: &[&str]| -> Vec<serde_json::Value> {
+        let (rows, _) = run(args);
+        rows.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let span = "packets | summarize first = min(ts), last = max(ts)";
+    let epoch = ["-o", "json", "--time", "epoch-ns"];
+    let mut seen = BTreeSet::new();
+    for path in detectors() {
+        let query = std::fs::read_to_string(&path).expect("a query");
+        let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+        let path = path.to_str().expect("a plain path");
+        for capture in common::header_lines(&query, "triggers") {
+            let args: Vec<&str> = capture.split(' ').collect();
+            let span = &rows(&[&["run", "-e", span, "-r", args[0]], &epoch[..]].concat())[0];
+            let range =
+                span["first"].as_i64().expect("a time")..=span["last"].as_i64().expect("a time");
+            let run = [&["run", path, "-r"], &args[..]].concat();
+            for row in rows(&[&run[..], &epoch].concat()) {
+                for column in ["ts", "alert.first", "alert.last"] {
+                    let at = row[column].as_i64().expect("a time");
+                    assert!(range.contains(&at), "{capture}: {column} of {row}");
+                }
+                assert!(row["alert.first"].as_i64() <= row["alert.last"].as_i64(), "{row}");
+                assert!(
+                    row["alert.category"].is_string() && row["alert.next"].is_string(),
+                    "{row}"
+                );
+                let is_plain = WITHOUT_TECHNIQUE.contains(&name);
+                assert_eq!(row["alert.technique"].is_null(), is_plain, "{row}");
+                for text in ["alert.message", "alert.next"] {
+                    let text = row[text].as_str().expect("a text");
+                    assert!(!text.contains("absent") || name == "ddos", "{text}");
+                }
+            }
+            for record in rows(&[&run[..], &["-o", "eve"]].concat()) {
+                let has = |key: &str| record[key].is_string();
+                let ends = (has("src_ip"), has("dest_ip"));
+                let one = OF_ONE_END.contains(&name);
+                assert!(ends == (true, true) || one && !ends.1, "{name}: {record}");
+                assert_eq!(has("proto"), !one && name != "arp_spoofing", "{name}: {record}");
+                assert!(has("community_id") || WITHOUT_FLOW.contains(&name), "{name}: {record}");
+                assert!(record["alert"]["category"].as_str().is_some_and(|text| !text.is_empty()));
+                seen.insert(name.to_owned());
+            }
+        }
+    }
+    assert_eq!(seen.len(), detectors().len());
+}

@@ -141,7 +141,7 @@ fn a_query_of_the_library_is_run_on_the_screen() {
     tmux.type_text("port_scan");
     tmux.keys(&["Enter"]);
     let text = tmux.until_seen("port_scan: 2 rows");
-    let alert = "05:51:12  start        medium          192.0.2.66 tries 61 ports";
+    let alert = "05:51:13.898  start        medium          192.0.2.66 tries 61 ports";
     assert!(text.lines().any(|line| line.starts_with(alert)), "{text}");
     tmux.keys(&["Down", "Enter"]);
     let text = tmux.until_seen("alert.suppress");
