@@ -1,7 +1,7 @@
 //! EVE records, as Suricata writes them: one JSON object per line.
 //!
 //! Rows of `alert` are records of the type `alert`. Rows with columns of DNS, TLS or HTTP, and
-//! rows that count what a flow sent, are [records of these types](event). All others are records
+//! rows that count what a flow sent, are records of these types. All others are records
 //! of the type `weir`, which programs that do not know it pass over; all have their columns in an
 //! object of that name.
 
