@@ -14,7 +14,7 @@ use std::process::Command;
 /// The defaults of `tcp_trouble`: `interval`, `again_share`, `least_data`.
 const WINDOW_NS: i64 = 60_000_000_000;
 const SHARE: f64 = 0.05;
-const LEAST_DATA: u64 = 20;
+const LEAST_DATA: u64 = 100;
 
 const FIELDS: [&str; 9] = [
     "frame.time_epoch",

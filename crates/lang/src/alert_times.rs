@@ -9,7 +9,7 @@ use crate::diagnostic::Span;
 use crate::tree::{
     AggItem, Expr, ExprKind, Item, LetBody, Name, Pipeline, Spanned, Stage, Statement, Tree,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::Alert;
 use weir_plan::limits::PIPELINES_MAX;
 
@@ -68,13 +68,15 @@ pub(crate) fn add(tree: &mut Tree) {
 
 struct Search<'a> {
     tree: &'a Tree,
-    /// Of each statement, whether no output has columns of its rows but those that are named.
+    /// Of each statement, whether no output has columns of its rows but those that are named, and no
+    /// `join` puts them beside those of other rows.
     hidden: Vec<bool>,
 }
 
 impl<'a> Search<'a> {
     fn new(tree: &'a Tree) -> Search<'a> {
         let mut readers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let joined: BTreeSet<&str> = tree.statements.iter().flat_map(joined_by).collect();
         for (at, statement) in tree.statements.iter().enumerate() {
             let names = pipeline_of(&statement.node).into_iter().flat_map(read_by);
             names.for_each(|name| readers.entry(name).or_default().push(at));
@@ -89,7 +91,8 @@ impl<'a> Search<'a> {
                 Statement::Let { .. } => hidden[by],
                 _ => false,
             };
-            let found = below.clone().next().is_some() && below.copied().all(hides);
+            let is_read = below.clone().next().is_some() && !joined.contains(&*name.node);
+            let found = is_read && below.copied().all(hides);
             hidden[at] = found;
         }
         Search { tree, hidden }
@@ -183,6 +186,15 @@ fn read_by(pipeline: &Pipeline) -> impl Iterator<Item = &str> {
         _ => &[],
     });
     std::iter::once(&pipeline.source).chain(named).map(|name| &*name.node)
+}
+
+/// The names whose rows come to the right of a `join` of a statement.
+fn joined_by(statement: &Spanned<Statement>) -> impl Iterator<Item = &str> {
+    let stages = pipeline_of(&statement.node).into_iter().flat_map(|pipeline| &pipeline.stages);
+    stages.filter_map(|stage| match &stage.node {
+        Stage::Join(join) => Some(&*join.right.node),
+        _ => None,
+    })
 }
 
 /// Gives a stage the columns.

@@ -831,6 +831,9 @@ fn an_alert_knows_when_its_packets_were() {
     check(&format!("let c = {count}\nc | alert \"x\""), given);
     let totals = format!("let c = {count}\nlet t = c | summarize total = sum(n) every 1s\n");
     check(&format!("{totals}c | join t by ts | alert \"x\""), given);
+    // Both sides of a join would have the columns.
+    check(&format!("{totals}t | alert \"x\"\nc | join t by ts | alert \"x\""), given);
+    check(&format!("{totals}c | join t by ts | alert \"x\"\nt | alert \"x\""), none);
     // Others print these rows.
     check(&format!("let c = {count}\nc | where n > 9\nc | alert \"x\""), none);
     check(&format!("let c = {count} | print\nc | alert \"x\""), none);

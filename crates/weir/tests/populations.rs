@@ -129,6 +129,7 @@ fn tcp() -> Vec<Computed> {
             ("again_share", "-1.0"),
             ("reset_share", "-1.0"),
             ("one_way_share", "-1.0"),
+            ("most_servers", "1000"),
             ("least_data", "0"),
             ("least_connections", "0"),
         ],
