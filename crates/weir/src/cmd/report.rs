@@ -27,7 +27,7 @@ pub(crate) fn run(mut args: ReportArgs, term: &Term) -> anyhow::Result<Status> {
         let output = args.output.display();
         return Err(usage(format!("-o {output}: this is a capture that is read")));
     }
-    let detectors = Programs::given(&[], &["detectors/".to_owned()])?;
+    let detectors = Programs::given(&[], &["detectors/default".to_owned()])?;
     let detectors = match args.without.is_empty() {
         true => detectors,
         false => detectors.without_any(&left_out(&args.without)?),
