@@ -68,8 +68,8 @@ pub(crate) fn add(tree: &mut Tree) {
 
 struct Search<'a> {
     tree: &'a Tree,
-    /// Of each statement, whether no output has columns of its rows but those that are named, and no
-    /// `join` puts them beside those of other rows.
+    /// Of each statement, whether no output has columns of its rows but those that are named, and
+    /// no `join` puts them beside those of other rows.
     hidden: Vec<bool>,
 }
 
