@@ -120,7 +120,8 @@ pub(crate) fn key_bytes(plan: &Alert, before: &Schema) -> usize {
     let key = plan.keys.iter().map(of_key).sum::<usize>();
     let cell = |ty: &Type| size_of::<Value>() + texts(ty);
     let row = before.columns.iter().map(|c| cell(&c.ty)).sum::<usize>();
-    FiringKeys::EACH + 2 * key + row + MESSAGE_BYTES
+    let next = if plan.next.is_empty() { 0 } else { MESSAGE_BYTES };
+    FiringKeys::EACH + 2 * key + row + MESSAGE_BYTES + next
 }
 
 /// When a row was.
