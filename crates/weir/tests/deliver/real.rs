@@ -86,7 +86,7 @@ fn rsyslog_reads_messages_by_datagrams_tcp_and_tls() {
         assert_eq!(first["msg"], "716 SYNs to 198.51.100.2");
         assert_eq!(first["app-name"], "weir");
         assert_eq!(first["msgid"], "e");
-        assert_eq!(first["timereported"], "2026-11-21T05:51:15Z");
+        assert_eq!(first["timereported"], "2026-11-21T05:51:15.567029Z");
         assert_eq!(
             (&first["syslogfacility"], &first["syslogseverity"]),
             (&facility.into(), &"3".into())
