@@ -231,7 +231,7 @@ fn traffic() -> Vec<Computed> {
         ),
         of(
             "detectors/exfiltration",
-            &[("volume", "0"), ("ratio", "-2.0")],
+            &[("volume", "0"), ("ratio", "-2.0"), ("step", "1h")],
             &["ts", "host", "peer"],
             &["pcr"],
             t::exfiltration,
