@@ -258,7 +258,7 @@ impl Drop for RoomCharge {
     }
 }
 
-/// The bytes that a key with a row of so many words takes, at most.
+/// The most bytes that a key takes whose row has so many words.
 pub(crate) fn row_bytes(words: usize) -> u64 {
     8 * row_words(words) as u64 + BESIDE_ROW
 }

@@ -16,7 +16,7 @@ use weir_plan::limits::PIPELINES_MAX;
 /// The aggregates of the two columns.
 const EXTREMES: [&str; 2] = ["min", "max"];
 
-/// What says when the packets of a row were.
+/// The source of the times of a row's packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     /// The rows are packets, which have a time.
@@ -29,12 +29,12 @@ enum Times {
 /// alert that it is for.
 type Edits = BTreeMap<(usize, usize), (Times, Span)>;
 
-/// What was found on the way back from one alert.
+/// The result of the search back from one alert.
 struct Found {
     /// Where the alert is.
     span: Span,
     edits: Edits,
-    /// What the rows have that come out of a statement.
+    /// The source of times in the rows that come out of each statement so far.
     known: BTreeMap<usize, Option<Times>>,
 }
 
@@ -98,8 +98,8 @@ impl<'a> Search<'a> {
         Search { tree, hidden }
     }
 
-    /// What says when the packets were of the rows before a stage of a statement, once the stages
-    /// in `edits` have the columns; `None` where that can't be known.
+    /// The source of the times of packets in the rows before a stage of a statement, once the
+    /// stages in `edits` have the columns; `None` if it can't be known.
     fn before(&self, place: (usize, usize), found: &mut Found) -> Option<Times> {
         let (statement, end) = place;
         let pipeline = pipeline_of(&self.tree.statements[statement].node)?;

@@ -41,11 +41,11 @@ pub struct Alert {
     pub severity: AlertSeverity,
     /// What it says.
     pub text: Vec<TextPart>,
-    /// What sort of thing it is, in a few words, such as the classes of Suricata; `None`: not said.
+    /// The class of the alert, in a few words, such as those of Suricata; `None` if it has none.
     pub category: Option<String>,
     /// The technique of MITRE ATT&CK that it is a sign of, as [`is_technique`] has it.
     pub technique: Option<String>,
-    /// What to look at next; empty: not said.
+    /// The advice on what to look at next; empty if there is none.
     pub next: Vec<TextPart>,
     /// What was compared before it.
     pub compared: Option<Compared>,
@@ -167,15 +167,16 @@ impl Alert {
         (0..input.columns.len()).filter(move |i| !times.contains(&Some(*i)))
     }
 
-    /// What it says, as an expression: a string.
+    /// The message of the alert, as an expression: a string.
     pub fn message(&self) -> Expr {
         text(&self.text)
     }
 
-    /// What to look at next, likewise, if it says that.
+    /// The advice on what to look at next, as an expression: a string.
     pub fn next_step(&self) -> Option<Expr> {
         (!self.next.is_empty()).then(|| text(&self.next))
     }
+
     /// The last time at which a key still fires that was asserted at `t`.
     pub fn until(&self, t: i64) -> i64 {
         t.saturating_add(self.hold_ns).saturating_add(self.over_ns)

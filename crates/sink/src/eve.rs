@@ -92,7 +92,7 @@ impl Record {
         Record {
             name: output.name.clone().unwrap_or_else(|| (number + 1).to_string()),
             is_alert: Alert::is_of(schema),
-            event: Event::of(schema),
+            event: Event::of(schema).filter(|_| !Alert::is_of(schema)),
             ts: of(&["ts", "first", "end"], Type::Time),
             ends: ends.into_iter().filter_map(|(key, at)| Some((key, at?))).collect(),
             protocol: found.protocol,

@@ -43,7 +43,7 @@ pub(crate) struct AlertInput {
     pub(crate) compared: Option<[Src; 2]>,
     pub(crate) completeness: Option<Src>,
     pub(crate) community: Option<Src>,
-    /// What to look at next.
+    /// The advice on what to look at next.
     pub(crate) next_step: Option<Src>,
     /// The columns that come out after those of the alert, and their types.
     pub(crate) evidence: Vec<(Src, Type)>,

@@ -176,7 +176,7 @@ impl<'t> Checker<'t> {
         Some(())
     }
 
-    /// What an alert says: names in braces are values.
+    /// The text of an alert, in which names in braces stand for values.
     fn alert_text(&mut self, scope: &Scope, e: &TreeExpr) -> Option<Vec<TextPart>> {
         let Tree::Literal { value: Value::Str(text), .. } = &e.node else { return None };
         self.fits_alert(text, e.span)?;

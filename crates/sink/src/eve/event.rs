@@ -1,5 +1,5 @@
-//! What a row is to Suricata that is no alert: a record of DNS, TLS, HTTP or of a flow, with its
-//! columns in an object of that name.
+//! Records of rows that are no alerts: Suricata has types of its own for DNS, TLS, HTTP and flows,
+//! each with an object of that name.
 
 use super::members::{Members, Row, timestamp};
 use crate::names::{KNOWN, Names};
@@ -64,7 +64,7 @@ const OTHERWISE: &[(&str, Type, &str, &str, Form)] = &[
 ];
 
 impl Event {
-    /// That of rows with these columns: of a protocol, if they have columns of it and name both
+    /// The event of rows with these columns: of a protocol, if they have columns of it and name both
     /// ends; of a flow, if they count what went between two ports.
     pub(super) fn of(schema: &Schema) -> Option<Event> {
         let ends = Endpoints::of(schema);
@@ -120,7 +120,7 @@ impl Event {
     }
 }
 
-/// What a column is in the object of a kind.
+/// The member that a column becomes in the object of a kind.
 fn member(kind: &str, name: &str, ty: &Type, at: usize) -> Option<Member> {
     let otherwise = OTHERWISE
         .iter()

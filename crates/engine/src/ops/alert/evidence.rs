@@ -17,7 +17,7 @@ pub(super) struct Evidence {
     /// The share of its window that was seen.
     pub(super) completeness: Option<f64>,
     pub(super) community: Value,
-    /// What to look at next.
+    /// The advice on what to look at next.
     pub(super) next_step: Value,
     /// The columns that come out after those of the alert.
     pub(super) rest: Vec<Value>,
