@@ -64,8 +64,8 @@ const OTHERWISE: &[(&str, Type, &str, &str, Form)] = &[
 ];
 
 impl Event {
-    /// The event of rows with these columns: of a protocol, if they have columns of it and name both
-    /// ends; of a flow, if they count what went between two ports.
+    /// The event of rows with these columns: of a protocol, if they have columns of it and name
+    /// both ends; of a flow, if they count what went between two ports.
     pub(super) fn of(schema: &Schema) -> Option<Event> {
         let ends = Endpoints::of(schema);
         ends.source.zip(ends.destination)?;
