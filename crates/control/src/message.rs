@@ -190,12 +190,18 @@ pub struct Counts {
     /// Packets without a time.
     #[serde(default)]
     pub untimed: u64,
+    /// Packets whose record claims more than 1 MiB.
+    #[serde(default)]
+    pub overlong: u64,
     /// Groups and rows that were left out for want of room.
     pub evicted: u64,
     /// Values left absent: out of range, or divided by zero.
     pub undefined: u64,
     /// Windows that lack the rows of `fill`.
     pub unfilled: u64,
+    /// Rows of `join left` and `join anti` that were left out at the end of the input.
+    #[serde(default)]
+    pub undecided: u64,
     /// Packets that `deduplicate` left out, being copies of others.
     #[serde(default)]
     pub copies: u64,

@@ -27,6 +27,8 @@ pub(crate) struct Feed<'a> {
     breaks: bool,
     batches: u64,
     processed: u64,
+    /// Packets whose length was doubted.
+    overlong: u64,
     /// What was lost, once a program looks it up.
     losses: LossRecord,
     error: Option<SourceError>,
@@ -85,6 +87,7 @@ impl<'a> Feed<'a> {
             breaks: false,
             batches: 0,
             processed: 0,
+            overlong: 0,
             losses: LossRecord::new(options.kernel.clone()),
             error: None,
         }
@@ -107,6 +110,7 @@ impl<'a> Feed<'a> {
         self.batches += 1;
         match self.source.fill(frames) {
             Ok(more) => {
+                self.overlong += frames.doubt_lengths();
                 self.processed += frames.len() as u64;
                 more
             }
@@ -151,7 +155,7 @@ impl<'a> Feed<'a> {
         (ledger.kernel, ledger.lost) = (account.kernel, account.lost);
         (ledger.processed, ledger.untimed) = (self.processed, self.clock.untimed());
         (ledger.wild, ledger.behind.ns) = (self.clock.wild(), self.clock.behind_ns());
-        ledger.disordered = self.clock.disordered();
+        (ledger.disordered, ledger.overlong) = (self.clock.disordered(), self.overlong);
     }
 
     /// Reads what is left of a run that ended too early, and counts it.

@@ -80,6 +80,10 @@ pub(crate) trait Node: Hold {
     /// Moves the watermark; returns that of what comes out.
     fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64;
 
+    /// Says up to which time it is known what came, when everything is handed on though windows and
+    /// intervals may go on after that; `None`: the watermark alone says what is complete.
+    fn know_until(&mut self, _time: Option<i64>) {}
+
     /// Ends the input: everything is handed on.
     fn finish(&mut self, next: &mut Next<'_>);
 

@@ -76,6 +76,11 @@ impl Pipeline {
         })
     }
 
+    /// As [`Node::know_until`].
+    pub(crate) fn know_until(&mut self, time: Option<i64>) {
+        self.nodes.iter_mut().for_each(|node| node.know_until(time));
+    }
+
     /// Ends the input of all nodes.
     pub(crate) fn finish(&mut self, end: &mut dyn Leave) {
         for at in 0..self.nodes.len() {

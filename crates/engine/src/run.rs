@@ -114,7 +114,7 @@ impl Run<'_, '_> {
                 return (error, feed);
             }
             if error.is_some() {
-                active.finish(&|_| true, sink);
+                active.finish(&|_| true, feed.clock().stands_at().0, sink);
                 return (error, feed);
             }
             let next = options.changes.as_ref().and_then(|changes| changes.take());
@@ -123,13 +123,14 @@ impl Run<'_, '_> {
                 feed.go_on(ticks(&active.program));
                 continue;
             };
-            match active.change(change, functions, options, past, sink) {
+            let known_until = feed.clock().stands_at().0;
+            match active.change(change, functions, options, past, known_until, sink) {
                 Ok(every) => {
                     active.machine.look_up_losses(feed.losses());
                     feed.go_on(every);
                 }
                 Err(e) => {
-                    active.finish(&|_| true, sink);
+                    active.finish(&|_| true, feed.clock().stands_at().0, sink);
                     return (Some(e), feed);
                 }
             }

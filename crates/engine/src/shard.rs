@@ -110,6 +110,7 @@ pub(crate) fn run<'scope, 'f: 'scope>(
     let (_, mut closed) =
         shared.closings.take_closed(ClosingId::Last).expect("all workers have ended");
     if feed.began() && !feed.breaks() {
+        coordinator.machine.know_until(Some(feed.clock().stands_at().0));
         coordinator.machine.finish(&mut closed, coordinator.sink);
     }
     (coordinator.error.or(coordinator.machine.take_error()), feed)

@@ -69,6 +69,11 @@ impl PlainClock {
         self.watermark()
     }
 
+    /// The time that it has come to; the least there is before it has started.
+    pub(super) fn stands_at(&self) -> i64 {
+        self.max.unwrap_or(i64::MIN)
+    }
+
     /// Takes the source's word for a time and returns the watermark after it.
     pub(super) fn reach(&mut self, ts: i64) -> i64 {
         self.reached = self.reached.max(ts);

@@ -15,6 +15,7 @@ pub(super) struct StageContext<'a> {
     pub(super) lagging: u64,
     pub(super) evicted: u64,
     pub(super) unfilled: u64,
+    pub(super) undecided: u64,
     pub(super) copies: u64,
     pub(super) unfinished: u64,
     /// Alerts that are not reported, and how many were not.
@@ -32,6 +33,7 @@ impl<'a> StageContext<'a> {
             lagging: 0,
             evicted: 0,
             unfilled: 0,
+            undecided: 0,
             copies: 0,
             unfinished: 0,
             suppressions: Vec::new(),

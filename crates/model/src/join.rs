@@ -12,21 +12,23 @@ pub(super) struct JoinSides {
     mark: Mark,
     late: u64,
     evicted: u64,
+    undecided: u64,
 }
 
 impl JoinSides {
     pub(super) fn new() -> JoinSides {
         let mark = Mark::At(i64::MIN);
-        JoinSides { left: Vec::new(), right: Vec::new(), mark, late: 0, evicted: 0 }
+        JoinSides { left: Vec::new(), right: Vec::new(), mark, late: 0, evicted: 0, undecided: 0 }
     }
 
     /// Takes in the rows of a step, and then its watermark. Gives what comes out with its
-    /// watermark.
+    /// watermark. `ended_at`: when the last packet came, once the input has ended.
     pub(super) fn step(
         &mut self,
         join: &Join,
         (left, left_mark): (Vec<Row>, Mark),
         (right, right_mark): (Vec<Row>, Mark),
+        ended_at: i64,
     ) -> (Vec<Row>, Mark) {
         for row in left {
             if !is_open(join, time(&row).into(), self.mark) {
@@ -52,7 +54,8 @@ impl JoinSides {
             std::mem::take(&mut self.left).into_iter().partition(due);
         self.left = left;
         due.sort_by_key(time);
-        let out = self.all_pairs(join, &due);
+        let known_until = (self.mark == Mark::End).then_some(ended_at);
+        let out = self.all_pairs(join, &due, known_until);
         self.right.retain(|row| may_meet(join, time(row), self.mark));
         let mark = match self.mark {
             Mark::At(watermark) => Mark::At(join.downstream(join.reached(watermark))),
@@ -61,14 +64,14 @@ impl JoinSides {
         (out, mark)
     }
 
-    /// Rows that were late, and rows that found no room, since it was last asked.
-    pub(super) fn counts(&mut self) -> (u64, u64) {
-        (std::mem::take(&mut self.late), std::mem::take(&mut self.evicted))
+    /// Rows that were late, that found no room, and that were undecided, since it was last asked.
+    pub(super) fn counts(&mut self) -> [u64; 3] {
+        [&mut self.late, &mut self.evicted, &mut self.undecided].map(std::mem::take)
     }
 
     /// What comes out for left rows, in the order of time. In each tick, only as many pairs as are
     /// allowed for the rows before do.
-    fn all_pairs(&mut self, join: &Join, due: &[Row]) -> Vec<Row> {
+    fn all_pairs(&mut self, join: &Join, due: &[Row], known_until: Option<i64>) -> Vec<Row> {
         let mut out = Vec::new();
         let (mut tick, mut made, mut allowed) = (None, 0, 0);
         for row in due {
@@ -78,7 +81,11 @@ impl JoinSides {
                 (tick, made, allowed) = (of_row, 0, join.max_rows);
             }
             let (rows, pairs) = self.pairs(join, row);
-            if pairs > 0 && made > allowed {
+            let is_alone = pairs == 0 && !rows.is_empty();
+            let until = time(row).saturating_add(wait);
+            if is_alone && wait > 0 && known_until.is_some_and(|known| until > known) {
+                self.undecided += 1;
+            } else if pairs > 0 && made > allowed {
                 self.evicted += 1;
             } else {
                 out.extend(rows);

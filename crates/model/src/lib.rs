@@ -37,7 +37,9 @@
 //! A packet makes two steps: the watermark it moves, then its row. In each step, pipelines go in
 //! program order, and within a pipeline stages in order; each stage takes all rows of the step, and
 //! then the watermark. So windows that a packet closes come out before the packet goes in. At the
-//! end of input one last step closes everything.
+//! end of input one last step closes everything. A row of `join left` or `join anti` that has met
+//! none by then is left out if its interval goes on after the time that the clock has come to: it
+//! is counted as undecided.
 //!
 //! A `join` and a `union` take the rows and the watermark of several pipelines of the step; what
 //! they make of them is said in [`weir_plan::join`].
@@ -182,7 +184,7 @@ fn run_until(
     let mut decoder = Decoder::new(program);
     let mut steps = ModelSteps::new(program, functions);
     steps.context.suppressions = suppressions.to_vec();
-    let (mut batch, mut processed) = (FrameBatch::new(), 0);
+    let (mut batch, mut processed, mut overlong) = (FrameBatch::new(), 0, 0);
     let error = loop {
         if is_done(&steps) {
             break None;
@@ -193,6 +195,7 @@ fn run_until(
             Err(e) => break Some(e),
         }
         steps.context.losses.lost(batch.gap(), clock.watermark());
+        overlong += batch.doubt_lengths();
         for i in 0..batch.len() {
             let watermark = match batch.link {
                 LinkType::FLOW_RECORDS => clock.watermark(),
@@ -208,6 +211,7 @@ fn run_until(
             steps.step(None, Mark::At(clock.reach(ts)));
         }
     };
+    steps.ended_at = clock.stands_at();
     steps.step(None, Mark::End);
     let account = source.account();
     let ledger = Ledger {
@@ -221,12 +225,14 @@ fn run_until(
         malformed: decoder.layers.malformed,
         wild: clock.wild,
         untimed: clock.untimed,
+        overlong,
         late: steps.context.late,
         lagging: steps.context.lagging,
         disordered: clock.disordered,
         evicted: steps.context.evicted,
         undefined: steps.context.eval.undefined,
         unfilled: steps.context.unfilled,
+        undecided: steps.context.undecided,
         copies: steps.context.copies,
         unfinished: steps.context.unfinished,
         unread: decoder.unread.so_far(),

@@ -77,6 +77,8 @@ pub(super) struct ModelSteps<'a> {
     /// Output number and cells of each row that came out.
     pub(super) out: Vec<(usize, Vec<Value>)>,
     pub(super) outgoing: Outgoing,
+    /// The time that the clock has come to, once the input has ended.
+    pub(super) ended_at: i64,
 }
 
 impl<'a> ModelSteps<'a> {
@@ -99,6 +101,7 @@ impl<'a> ModelSteps<'a> {
             states: program.pipelines.iter().map(states).collect(),
             out: Vec::new(),
             outgoing: Outgoing { frames: Vec::new(), ends: EndCounts::of(program) },
+            ended_at: i64::MIN,
         }
     }
 
@@ -115,10 +118,11 @@ impl<'a> ModelSteps<'a> {
             for (stage, state) in pipeline.stages.iter().zip(&mut states) {
                 (rows, mark) = match (stage, state) {
                     (Stage::Join(j), StageState::Sides(held)) => {
-                        let out = held.step(j, (rows, mark), left[j.right].clone());
-                        let (late, evicted) = held.counts();
+                        let out = held.step(j, (rows, mark), left[j.right].clone(), self.ended_at);
+                        let [late, evicted, undecided] = held.counts();
                         self.context.late += late;
                         self.context.evicted += evicted;
+                        self.context.undecided += undecided;
                         out
                     }
                     (Stage::Union(u), _) => {

@@ -36,6 +36,10 @@ pub const NAME_POINTERS_MAX: usize = 128;
 /// (libpcap uses the same bound).
 pub const CAPLEN_MAX: u32 = 262_144;
 
+/// Longest frame that is believed, in bytes. The largest that a machine puts together of segments
+/// have 512 KiB (BIG TCP); a record that claims more is forged or corrupt.
+pub const FRAME_MAX: u32 = 1 << 20;
+
 /// Largest pcapng block, in bytes. A capture file that claims more is corrupt (libpcap starts from
 /// the same bound).
 pub const BLOCK_MAX: u32 = 16 << 20;

@@ -44,6 +44,9 @@ pub struct Ledger {
     pub wild: u64,
     /// Packets without a time: of which the capture does not say when they were captured.
     pub untimed: u64,
+    /// Packets whose record claims more bytes than a frame can have, and whose length was taken to
+    /// be what was captured.
+    pub overlong: u64,
     /// The lateness with which no packet would have been late.
     pub behind: BehindClock,
     /// Rows whose group found no room, and scan keys evicted for room.
@@ -52,6 +55,9 @@ pub struct Ledger {
     pub undefined: u64,
     /// Windows that `fill` left out, or could not complete, since windows or rows were too many.
     pub unfilled: u64,
+    /// Rows that `join left` and `join anti` left out, since the input ended before it was known
+    /// whether they would meet any.
+    pub undecided: u64,
     /// Packets that `deduplicate` left out, being copies of others.
     pub copies: u64,
     /// ClientHellos that `hello` found the start of and that did not complete.
@@ -270,10 +276,12 @@ impl Ledger {
         self.disordered += other.disordered;
         self.wild += other.wild;
         self.untimed += other.untimed;
+        self.overlong += other.overlong;
         self.behind.ns = self.behind.ns.max(other.behind.ns);
         self.evicted += other.evicted;
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
+        self.undecided += other.undecided;
         self.copies += other.copies;
         self.unfinished += other.unfinished;
         self.unread.merge(other.unread);

@@ -34,6 +34,9 @@ const TICK_MIN_NS: i64 = 1_000_000;
 /// over is not taken in and counted as late; so is a right row that comes when the intervals of all
 /// left rows that it could meet are over.
 ///
+/// A left row that has met none when the input ends, and whose interval is not over then, may have
+/// met one later: `join left` and `join anti` leave it out, and count it as undecided.
+///
 /// The left rows of one tick make at most [`Join::max_rows`] pairs, and [`JOIN_PAIRS_EACH`] more
 /// for each of them: one that finds partners when those before it have made more is left out with
 /// all its pairs, and counted as evicted.
@@ -60,7 +63,7 @@ pub struct Join {
 pub enum JoinKind {
     /// Every pair of rows that meet.
     Inner,
-    /// Also once each left row that met none, its right columns absent or as their defaults say.
+    /// Also once each left row that met none in its whole interval, its right columns absent or as their defaults say.
     Left,
     /// Just the left rows that met none.
     Anti,
@@ -122,6 +125,12 @@ impl Join {
     /// A left row of this time comes out, or is late, when more than this has been reached.
     pub fn left_until(&self, time: i64) -> i64 {
         time.saturating_add(self.wait())
+    }
+
+    /// Whether nobody knows that a left row of this time meets no row, since what came is known up to
+    /// this time alone: its interval goes on after that.
+    pub fn is_undecided(&self, time: i64, known_until: i64) -> bool {
+        self.wait() > 0 && self.left_until(time) > known_until
     }
 
     /// The first left row that a right row of this time might meet comes out when more than this

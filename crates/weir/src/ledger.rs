@@ -58,9 +58,11 @@ fn rendered(ledger: &Ledger, noun: &str) -> String {
         LedgerLine::new("disordered", ledger.disordered, DISORDERED),
         LedgerLine::new("wild", ledger.wild, wild()),
         LedgerLine::new("untimed", ledger.untimed, UNTIMED),
+        LedgerLine::new("overlong", ledger.overlong, OVERLONG),
         LedgerLine::new("evicted", ledger.evicted, evicted_text(ledger)),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED.after(ledger.unfilled)),
+        LedgerLine::new("undecided", ledger.undecided, UNDECIDED.after(ledger.undecided)),
         LedgerLine::new("copies", ledger.copies, COPIES.after(ledger.copies)),
         LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
         LedgerLine::new("suppressed", ledger.suppressed, SUPPRESSED.after(ledger.suppressed)),
@@ -129,8 +131,10 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         disordered: _,
         wild: _,
         untimed: _,
+        overlong: _,
         behind: _,
         undefined: _,
+        undecided: _,
         copies: _,
         unfinished: _,
         unread: _,
@@ -357,6 +361,14 @@ const SUPPRESSED: LossText = LossText { noun: " alert", text: ", by the list of 
 const UNFILLED: LossText =
     LossText { noun: " window", text: " without all rows, too many for `fill`" };
 
+/// A record has a length of its own beside the packet's headers.
+const OVERLONG: &str = " with a record that claims more than 1 MiB; `len` is what was captured";
+
+const UNDECIDED: LossText = LossText {
+    noun: " row",
+    text: " of `join left` or `join anti`: the input ended before a partner could have come",
+};
+
 /// What fields did not show, by protocol and reason.
 fn unread_text(ledger: &Ledger) -> String {
     let cell = |(protocol, reason, n): (UnreadProtocol, UnreadReason, u64)| {
@@ -513,6 +525,7 @@ mod tests {
             untimed: 3,
             evicted: 5,
             undefined: 2,
+            undecided: 4,
             rows: 42,
             ..Ledger::default()
         };
@@ -532,6 +545,7 @@ mod tests {
         untimed       3 without a time (simple packet blocks), and so in no window or session
         evicted       5 for want of room; `max` in the query, or --memory, makes more
         undefined     2 left absent: out of range, or divided by zero
+        undecided     4 rows of `join left` or `join anti`: the input ended before a partner could have come
         unread       31 not shown by fields, which read a packet at a time (30 dns continues in another packet, 1 http further in the packet)
         ");
     }

@@ -187,7 +187,8 @@ fn plain(out: &mut Exposition, all: impl IntoIterator<Item = Plain>) {
 }
 
 fn packets(out: &mut Exposition, ledger: &Ledger) {
-    let Ledger { received, filtered, processed, abandoned, cut, wild, untimed, .. } = *ledger;
+    let Ledger { received, filtered, processed, abandoned, cut, wild, untimed, overlong, .. } =
+        *ledger;
     plain(
         out,
         [
@@ -201,6 +202,7 @@ fn packets(out: &mut Exposition, ledger: &Ledger) {
             ),
             ("weir_packets_cut", "Processed packets cut inside a header.", cut),
             ("weir_packets_wild", "Packets whose time is far ahead of the others.", wild),
+            ("weir_packets_overlong", "Packets with a forged length.", overlong),
             ("weir_packets_untimed", "Packets without a time.", untimed),
         ],
     );
@@ -262,6 +264,7 @@ fn rows(out: &mut Exposition, ledger: &Ledger) {
             ("weir_rows_evicted", "Groups and rows left out for want of room.", evicted),
             ("weir_values_undefined", "Values left absent: out of range.", undefined),
             ("weir_windows_unfilled", "Windows that lack rows of fill.", unfilled),
+            ("weir_rows_undecided", "Rows that a join left out at the end.", ledger.undecided),
             ("weir_packets_copies", "Packets that deduplicate left out.", ledger.copies),
             ("weir_hellos_unfinished", "TLS hellos that did not complete.", ledger.unfinished),
             ("weir_alerts_suppressed", "Alerts that a list left out.", ledger.suppressed),

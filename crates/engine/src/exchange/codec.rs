@@ -25,6 +25,7 @@ fn each(ledger: &mut Ledger, mut f: impl FnMut(&'static str, &mut u64)) {
     f("disordered", &mut ledger.disordered);
     f("wild", &mut ledger.wild);
     f("untimed", &mut ledger.untimed);
+    f("overlong", &mut ledger.overlong);
     f("evicted", &mut ledger.evicted);
     f("undefined", &mut ledger.undefined);
     f("copies", &mut ledger.copies);

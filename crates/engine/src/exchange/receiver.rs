@@ -358,6 +358,7 @@ impl Receiver {
         self.streams.finish(&mut reports_to(&self.nodes));
         let mut closed = Vec::new();
         self.nodes.iter_mut().for_each(|node| node.close(None, &mut closed));
+        self.machine.know_until(Some(self.streams.known_until()));
         self.machine.finish(&mut closed, sink);
         let error = self.error.take().or(self.machine.end());
         let mut ledger = self.counted;

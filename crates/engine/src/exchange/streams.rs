@@ -34,6 +34,9 @@ pub(super) struct Streams {
     applied: i64,
     /// How many probes have sent something.
     machines: usize,
+    /// Up to which time it is known what came: the latest watermark by the word of probes, or time
+    /// that the clock of one had come to when all had ended.
+    known_until: i64,
 }
 
 /// A probe: each start begins a life, whose messages are numbered from 0.
@@ -287,6 +290,7 @@ impl Streams {
         }
         self.closings.pop_first();
         self.applied = next;
+        self.known_until = self.known_until.max(next);
         Some(next)
     }
 
@@ -303,6 +307,12 @@ impl Streams {
         let began = clock.watermark();
         let all = iter::once(began).chain(times.into_iter().map(|ts| clock.observe(ts)));
         self.closings.extend(all.filter(|watermark| *watermark > self.applied));
+        self.known_until = self.known_until.max(clock.stands_at().0);
+    }
+
+    /// Up to which time it is known what came.
+    pub(super) fn known_until(&self) -> i64 {
+        self.known_until
     }
 
     /// Whether any probe is waited for.
@@ -337,7 +347,8 @@ impl Streams {
 
     /// No probes yet.
     pub(super) fn new(lateness_ns: i64, jump_ns: i64) -> Streams {
-        Streams { lateness_ns, jump_ns, applied: i64::MIN, ..Streams::default() }
+        let (applied, known_until) = (i64::MIN, i64::MIN);
+        Streams { lateness_ns, jump_ns, applied, known_until, ..Streams::default() }
     }
 }
 

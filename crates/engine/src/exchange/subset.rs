@@ -31,6 +31,7 @@ impl Subset<'_> {
         } else {
             (ledger.received, ledger.filtered) = (packets, 0);
             (ledger.wild, ledger.disordered, ledger.untimed) = (0, 0, 0);
+            ledger.overlong = 0;
             ledger.lost = weir_packet::source::Lost::default();
         }
     }

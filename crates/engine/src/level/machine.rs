@@ -176,6 +176,11 @@ impl<'e> MachineLevel<'e> {
         self.egress.close();
     }
 
+    /// Says up to which time it is known what came, before everything is emitted at an end.
+    pub(crate) fn know_until(&mut self, time: Option<i64>) {
+        self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.know_until(time));
+    }
+
     /// Ends the input: everything is emitted. `closed` as in [`MachineLevel::watermark`].
     pub(crate) fn finish(&mut self, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
         self.kernel.iter().for_each(|kernel| kernel.add(None, closed));

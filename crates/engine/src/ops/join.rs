@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | Syntax | `join [inner\|left\|anti] NAME by KEY, … [within D] [default COLUMN = VALUE, …] [max N]` |
-//! | Emits | a left row with its partners when the watermark says that no further one can come, else at the end of the input |
+//! | Emits | a left row with its partners when the watermark says that no further one can come, else at the end of the input; one that met none by then, and whose interval is not over, is left out, and counted as undecided |
 //! | Order | left rows by time, then as they came; the partners of each likewise |
 //! | State | rows of both sides that may still meet, `max` (default 4 Mi) of each; 24 bytes a left row, 32 a right one, and their values; 32 to 64 bytes a key |
 //! | Full | a row that finds its side full is left out, and counted as evicted; so is a left row, with all its pairs, when those before it in its tick have made more than `max` pairs and 32 for each of them |
@@ -80,6 +80,9 @@ pub(crate) struct Join {
     reached: i64,
     late: u64,
     evicted: u64,
+    undecided: u64,
+    /// Up to which time it is known what came, when rows leave for another reason than the watermark.
+    known_until: Option<i64>,
     /// Scratch: positions of rows taken in, the numbers of their keys, when each is let go.
     chosen: Vec<u16>,
     numbers: Box<[u64; BATCH]>,
@@ -104,6 +107,8 @@ impl Join {
             reached: i64::MIN,
             late: 0,
             evicted: 0,
+            undecided: 0,
+            known_until: None,
             chosen: Vec::with_capacity(BATCH),
             numbers: Box::new([0; BATCH]),
             due: Box::new([Due { complete: 0, gone: 0 }; BATCH]),
@@ -278,7 +283,8 @@ impl Join {
 
     /// Emits the left rows of a bucket.
     fn put_out(&mut self, bucket: u32, out: &mut dyn FnMut(&Rows)) {
-        let Join { plan, keys, left, right, fill, order, evicted, .. } = self;
+        let Join { plan, keys, left, right, fill, order, evicted, undecided, .. } = self;
+        let is_undecided = |time| self.known_until.is_some_and(|at| plan.is_undecided(time, at));
         let (layout, bucket) = (&left.layout, left.bucket(bucket));
         bucket.by_time(layout, order);
         let (mut pairs, mut room) = (0, plan.max_rows);
@@ -295,6 +301,7 @@ impl Join {
                 .peekable();
                 match (plan.kind, partners.peek()) {
                     (JoinKind::Anti, Some(_)) | (JoinKind::Inner, None) => {}
+                    (_, None) if is_undecided(time) => *undecided += 1,
                     (_, None) => fill.row(left, bucket, row, right, None, out),
                     (_, Some(_)) if pairs > room => *evicted += 1,
                     (_, Some(_)) => {
@@ -339,6 +346,7 @@ impl Hold for Join {
         swap(&mut self.reached, &mut old.reached);
         swap(&mut self.late, &mut old.late);
         swap(&mut self.evicted, &mut old.evicted);
+        swap(&mut self.undecided, &mut old.undecided);
         true
     }
 
@@ -363,6 +371,10 @@ impl Node for Join {
         self.plan.downstream(self.reached)
     }
 
+    fn know_until(&mut self, time: Option<i64>) {
+        self.known_until = time;
+    }
+
     fn finish(&mut self, next: &mut Next<'_>) {
         self.let_go(None, &mut |rows| next.rows(rows));
     }
@@ -374,6 +386,7 @@ impl Node for Join {
     fn count(&self, ledger: &mut Ledger) {
         ledger.late += self.late;
         ledger.evicted += self.evicted + self.keys.refused();
+        ledger.undecided += self.undecided;
     }
 }
 

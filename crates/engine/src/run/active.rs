@@ -140,13 +140,21 @@ impl<'e> ActiveProgram<'e> {
         self.machine.count(ledger);
     }
 
-    /// Emits what is left of some pipelines, and of those that read them.
-    pub(super) fn finish(&mut self, which: &dyn Fn(usize) -> bool, sink: &mut dyn Sink) {
+    /// Emits what is left of some pipelines, and of those that read them, when it is known what came
+    /// up to this time.
+    pub(super) fn finish(
+        &mut self,
+        which: &dyn Fn(usize) -> bool,
+        known_until: i64,
+        sink: &mut dyn Sink,
+    ) {
         let packets = self.program.pipelines.iter().map(|p| p.input == Input::Packets);
         let mine: Vec<usize> =
             packets.enumerate().filter(|&(p, over)| over && which(p)).map(|(p, _)| p).collect();
         let mut closed = shard::close(&mut self.workers, &mine);
+        self.machine.know_until(Some(known_until));
         self.machine.finish_some(which, &mut closed, sink);
+        self.machine.know_until(None);
     }
 
     /// Counts for the last time, and lets another program take its place.
@@ -171,6 +179,7 @@ impl<'e> ActiveProgram<'e> {
         functions: &Functions,
         options: &Options,
         past: &mut Ledger,
+        known_until: i64,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Tick>, RunError> {
         let Change { program, continued, report } = change;
@@ -216,7 +225,7 @@ impl<'e> ActiveProgram<'e> {
         let left = |q: usize| self.machine.takes_from_kernel(q) && !stays(q);
         let left: Vec<bool> = (0..whole.len()).map(left).collect();
         self.machine.leave_to_others(&|q| left[q]);
-        self.finish(&|q| left[q] || !whole[q], sink);
+        self.finish(&|q| left[q] || !whole[q], known_until, sink);
         self.machine.leave_kernel();
         self.give_way(new, past);
         self.compile_changes(functions, options);

@@ -46,6 +46,7 @@ pub(super) fn run<'f>(
     }
     if feed.began() && !feed.breaks() {
         level.finish(&mut closed);
+        machine.know_until(Some(feed.clock().stands_at().0));
         machine.finish(&mut closed, sink);
     }
     (error.or(machine.take_error()), feed)

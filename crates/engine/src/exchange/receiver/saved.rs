@@ -11,8 +11,8 @@ use crate::options::Options;
 use std::collections::BTreeMap;
 use weir_plan::physical::Physical;
 
-/// How a state begins: Weir's state of a receiver, version 1.
-const MAGIC: [u8; 4] = *b"WRS1";
+/// How a state begins: Weir's state of a receiver, version 2.
+const MAGIC: [u8; 4] = *b"WRS2";
 
 impl Receiver {
     /// All that it has taken and not put out: what comes after it goes on from there, in a receiver

@@ -13,6 +13,7 @@ impl Streams {
     ) -> Passed {
         at.pass(&mut self.closings)?;
         at.pass(&mut self.applied)?;
+        at.pass(&mut self.known_until)?;
         let is_few = |n: &usize| *n <= EXCHANGE_PROBES_MAX;
         at.pass_if(&mut self.machines, "there are too many probes", is_few)?;
         let machines = self.machines;

@@ -22,6 +22,7 @@ impl Join {
     pub(super) fn pass_sides(&mut self, at: &mut Checkpoint<'_>) -> Passed {
         at.pass(&mut self.reached)?;
         at.count(&mut self.late)?;
+        at.count(&mut self.undecided)?;
         let mut evicted = self.evicted + self.keys.refused();
         at.count(&mut evicted)?;
         if at.restores() {

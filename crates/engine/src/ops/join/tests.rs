@@ -127,6 +127,29 @@ fn both_ends_belong_to_the_interval() {
     assert_eq!(rows((1, 1000)), ["0: 2 7 3"]);
 }
 
+/// The end of the input is no silence: a row whose interval goes on after the last packet may have
+/// met one that the input does not hold.
+#[test]
+fn the_end_of_the_input_is_no_silence() {
+    let packets = |end: i64| {
+        vec![(0, Asks(7)), (100, Asks(8)), (200, Asks(9)), (250, Answers(9)), (end, Else)]
+    };
+    let rows = |kind, end: i64| joined(kind, (0, 1000), &packets(end));
+    assert_eq!(rows(JoinKind::Anti, 999).len(), 0);
+    assert_eq!(rows(JoinKind::Anti, 1000), ["0: 1 7"], "it ends with the interval");
+    assert_eq!(rows(JoinKind::Anti, 1100), ["0: 1 7", "0: 2 8"]);
+    assert_eq!(rows(JoinKind::Left, 1099), ["0: 1 7 absent", "0: 3 9 4"]);
+    assert_eq!(rows(JoinKind::Inner, 250), ["0: 3 9 4"]);
+    // What came before a row is known with that row.
+    assert_eq!(joined(JoinKind::Anti, (-1000, 0), &packets(250)).len(), 3);
+    for (kind, undecided) in [(JoinKind::Anti, 1), (JoinKind::Left, 1), (JoinKind::Inner, 0)] {
+        let mut program = sides();
+        let stage = Stage::Join(join(&program, kind, Some((0, 1000))));
+        add(&mut program, Input::Pipeline(0), vec![stage], true);
+        assert_eq!(ledger(&program, &packets(1099)).undecided, undecided, "{kind:?}");
+    }
+}
+
 #[test]
 fn what_came_in_disorder_leaves_in_order() {
     let packets = [
@@ -136,6 +159,7 @@ fn what_came_in_disorder_leaves_in_order() {
         (600, Answers(7)),
         (600, Answers(7)),
         (400, Asks(9)),
+        (1500, Else),
     ];
     let expected = ["2 7 4", "2 7 5", "2 7 3", "6 9 absent", "1 7 4", "1 7 5", "1 7 3"];
     let expected = expected.map(|row| format!("0: {row}"));
@@ -475,8 +499,8 @@ fn windows_of_joined_rows() {
     let count = summarize(&[], vec![agg(AggFunc::Count, None)], Window::Tumbling(SECOND));
     add(&mut program, Input::Pipeline(0), vec![stage, count], true);
     let asks = (0..40).map(|i| (i * 250, Asks(i as u16)));
-    let packets: Vec<_> =
-        asks.flat_map(|(ms, p)| [(ms, p), (ms + 10, Answers((ms / 250) as u16 * 2))]).collect();
+    let both = |(ms, p)| [(ms, p), (ms + 10, Answers((ms / 250) as u16 * 2))];
+    let packets: Vec<_> = asks.flat_map(both).chain([(11_000, Else)]).collect();
     let rows = text(&check(&program, &Functions::default(), &frames(&packets)));
     assert_eq!(rows.len(), 10);
     assert_eq!(rows[0], "0: 1970-01-01T00:00:00Z 3");
