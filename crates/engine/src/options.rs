@@ -34,6 +34,10 @@ pub struct Options {
     pub hash_key: HashKey,
     /// Asks from elsewhere what happened so far.
     pub inquiry: Option<Arc<Inquiry>>,
+    /// Whether the sink is told [what was counted](crate::rows::Sink::counted) with each answer to
+    /// an inquiry, and not at the end alone. What it makes of that does not follow from packets
+    /// alone.
+    pub tell_counts: bool,
     /// Alerts that are not reported; the list may change from elsewhere.
     pub suppressions: SuppressionList,
     /// Changes from elsewhere what runs.
@@ -54,6 +58,7 @@ impl Default for Options {
             hash_key: HashKey::random(),
             stop: None,
             inquiry: None,
+            tell_counts: false,
             suppressions: SuppressionList::default(),
             changes: None,
             kernel: None,

@@ -4,6 +4,7 @@ use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::inquiry::Inquiry;
 use crate::limits::PROGRESS_BATCHES;
+use crate::outcome::RunError;
 use crate::rows::Sink;
 use weir_packet::source::Account;
 
@@ -14,6 +15,8 @@ pub(crate) struct Progress<'a> {
     pub(crate) batches: u64,
     /// May ask for statistics.
     pub(crate) inquiry: Option<&'a Inquiry>,
+    /// Whether the sink is told what was counted when somebody asks.
+    pub(crate) tells: bool,
     /// What was counted by programs that ran before.
     pub(crate) past: &'a Ledger,
 }
@@ -45,13 +48,36 @@ impl Progress<'_> {
         }
     }
 
-    /// Answers from what workers have counted.
-    pub(crate) fn answer(&self, mut ledger: Ledger, feed: &Feed<'_>, sink: &dyn Sink) {
+    /// Answers from what workers have counted. Gives the ledger, and the time that packets have
+    /// come to.
+    pub(crate) fn answer(
+        &self,
+        mut ledger: Ledger,
+        feed: &Feed<'_>,
+        sink: &dyn Sink,
+    ) -> (Ledger, i64) {
         ledger.add(self.past);
         feed.count(&mut ledger);
-        ledger.settle_rows(sink.refused(), sink.unwritten());
+        settle(&mut ledger, sink);
         if let Some(inquiry) = self.inquiry {
             inquiry.answer(&ledger, &feed.interfaces());
         }
+        (ledger, feed.clock().stands_at().0)
     }
+
+    /// Tells the sink of an answer; what went wrong there.
+    pub(crate) fn tell(
+        &self,
+        (ledger, time): (Ledger, i64),
+        sink: &mut dyn Sink,
+    ) -> Option<RunError> {
+        let told = if self.tells { sink.counted(&ledger, time) } else { Ok(()) };
+        told.err().map(RunError::Sink)
+    }
+}
+
+/// Settles what a ledger says of rows by what the sink says of them.
+pub(crate) fn settle(ledger: &mut Ledger, sink: &dyn Sink) {
+    ledger.rows += sink.own_rows();
+    ledger.settle_rows(sink.refused(), sink.unwritten());
 }

@@ -1,6 +1,7 @@
 //! Rows that leave the engine, and the [`Sink`] trait that takes them.
 
 use crate::checkpoint::{Checkpoint, Passed, Saved};
+use crate::counters::Ledger;
 use std::io;
 use std::ops::Range;
 use weir_packet::bits::Bits;
@@ -428,6 +429,21 @@ pub trait Sink {
     /// # Errors
     /// As for [`Sink::open`].
     fn finish(&mut self) -> io::Result<()>;
+
+    /// Told what was counted so far, and which time the packets have come to: at the end, before
+    /// [`Sink::finish`], and with answers to [inquiries](crate::inquiry::Inquiry) if
+    /// [`Options`](crate::run::Options) say so. It may make rows of that.
+    ///
+    /// # Errors
+    /// As for [`Sink::open`].
+    fn counted(&mut self, _ledger: &Ledger, _time: i64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Rows that it made itself, besides those that it was given.
+    fn own_rows(&self) -> u64 {
+        0
+    }
 
     /// Rows that it could not take in time and left out, of those that it was given. Asked after
     /// [`Sink::finish`], and while the run goes on.

@@ -14,7 +14,7 @@ use crate::feed::{Feed, read_rest};
 use crate::functions::Functions;
 use crate::level::machine::egress::EgressWriter;
 use crate::panics::{Panicked, caught};
-use crate::progress::Progress;
+use crate::progress::{Progress, settle};
 use crate::rows::{Output, Sink};
 use crate::shard::WorkerThreads;
 use active::ActiveProgram;
@@ -107,7 +107,9 @@ impl Run<'_, '_> {
         let Run { active, past, functions, options } = self;
         loop {
             let inquiry = options.inquiry.as_deref();
-            let progress = Progress { call: &mut *progress, batches: 0, inquiry, past: &*past };
+            let tells = options.tell_counts;
+            let progress =
+                Progress { call: &mut *progress, batches: 0, inquiry, tells, past: &*past };
             let error;
             (error, feed) = active.run(feed, sink, progress, &mut threads);
             if !feed.breaks() {
@@ -146,8 +148,13 @@ impl Run<'_, '_> {
         if error.is_some() {
             feed.abandon_rest(&mut ledger);
         }
+        let told = match error {
+            None => sink.counted(&ledger, feed.clock().stands_at().0).err(),
+            Some(_) => None,
+        };
         let finished = sink.finish().err();
-        ledger.settle_rows(sink.refused(), sink.unwritten());
+        settle(&mut ledger, sink);
+        let error = error.or(told.map(RunError::Sink));
         let error = error.or(finished.map(RunError::Sink));
         let error = error.or(feed.take_error().map(RunError::Source));
         Outcome { ledger, error }
@@ -171,7 +178,7 @@ impl Run<'_, '_> {
         let _ = caught(|| read_rest(source));
         let processed = ledger.shares.of_ways().first().copied().unwrap_or(0);
         ledger.abandon_rest(caught(|| source.account()).unwrap_or_default(), processed);
-        let _ = caught(|| ledger.settle_rows(sink.refused(), sink.unwritten()));
+        let _ = caught(|| settle(&mut ledger, sink));
         Outcome { ledger, error: Some(RunError::panicked(panicked, &active.program)) }
     }
 }

@@ -213,8 +213,20 @@ fn run_until(
     };
     steps.ended_at = clock.stands_at();
     steps.step(None, Mark::End);
+    let ledger = ledger((processed, overlong), source, &clock, &decoder, &steps);
+    Answer { rows: steps.out, frames: steps.outgoing.frames, ledger, error }
+}
+
+/// What was counted, at the end.
+fn ledger(
+    (processed, overlong): (u64, u64),
+    source: &dyn Source,
+    clock: &PlainClock,
+    decoder: &Decoder,
+    steps: &ModelSteps<'_>,
+) -> Ledger {
     let account = source.account();
-    let ledger = Ledger {
+    Ledger {
         received: account.received,
         filtered: account.filtered,
         kernel: account.kernel,
@@ -240,12 +252,11 @@ fn run_until(
         rows: steps.out.len() as u64,
         refused: 0,
         unwritten: 0,
-        ends: steps.outgoing.ends,
+        ends: steps.outgoing.ends.clone(),
         behind: BehindClock::default(),
         shares: Shares::default(),
         flows: StageFlows::default(),
-    };
-    Answer { rows: steps.out, frames: steps.outgoing.frames, ledger, error }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use weir_base::alert::AlertState;
-use weir_engine::rows::{Output, Rows};
+use weir_engine::rows::{Output, Rows, Sink};
 use weir_http::{AlertPhase, AlertsQuestion, RowForm, ShownOutput};
 use weir_plan::{Alert, Schema, Value};
 use weir_sink::{LineWriter, each_line};
@@ -189,8 +189,9 @@ impl Observer for BoardObserver {
         Ok(())
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, _to: &mut dyn Sink) -> io::Result<()> {
         self.anew = true;
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weir_capture::lookback::LookbackCounts;
-use weir_engine::counters::{Ledger, Traffic};
+use weir_engine::counters::{EndCounts, Ledger, Traffic};
 use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
 use weir_packet::egress::{Outlet, Refusal, Refused};
@@ -169,17 +169,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
     for (name, n, text) in counts.into_iter().filter(|(_, n, _)| *n > 0) {
         let _ = writeln!(out, "{name:<10} {n}{text}");
     }
-    for (outlet, refused) in &ends.refused {
-        let mut lost = *refused;
-        for reason in Refusal::ALL.into_iter().filter(|reason| !reason.is_loss()) {
-            (lost.frames[reason as usize], lost.bytes[reason as usize]) = (0, 0);
-        }
-        if lost.total().0 > 0 {
-            let LedgerLine { name, count, text } = refused_by(outlet, &lost);
-            let _ = writeln!(out, "{name:<10} {count}{text}");
-        }
-    }
-    for LedgerLine { name, count, text } in doubtful(ledger) {
+    for LedgerLine { name, count, text } in lost_by_outlets(ends).chain(doubtful(ledger)) {
         let _ = writeln!(out, "{name:<10} {count}{text}");
     }
     let missing =
@@ -188,6 +178,17 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         let _ = writeln!(out, "{}", captures(around));
     }
     out
+}
+
+/// What outlets refused that is lost, a line each.
+fn lost_by_outlets(ends: &EndCounts) -> impl Iterator<Item = LedgerLine> {
+    ends.refused.iter().filter_map(|(outlet, refused)| {
+        let mut lost = *refused;
+        for reason in Refusal::ALL.into_iter().filter(|reason| !reason.is_loss()) {
+            (lost.frames[reason as usize], lost.bytes[reason as usize]) = (0, 0);
+        }
+        (lost.total().0 > 0).then(|| refused_by(outlet, &lost))
+    })
 }
 
 /// What each worker processed, if there are several; it shows a worker that does most of the work.

@@ -10,6 +10,7 @@ mod args;
 mod cmd;
 mod control;
 mod delivery;
+mod evictions;
 mod exit;
 mod exports;
 mod group;

@@ -1,6 +1,7 @@
 //! Rows on their way to a sink, seen by something beside it.
 
 use std::io;
+use weir_engine::counters::Ledger;
 use weir_engine::rows::{Output, Rows, Sink};
 
 /// What sees the rows of a run before they go on to its sink.
@@ -13,8 +14,20 @@ pub(crate) trait Observer {
     /// Sees rows of the output of that number.
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()>;
 
+    /// Is told what was counted; rows that it makes of that go to `to`.
+    fn counted(&mut self, _ledger: &Ledger, _time: i64, _to: &mut dyn Sink) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Rows that it made itself.
+    fn own_rows(&self) -> u64 {
+        0
+    }
+
     /// The input has ended. It may be read again, and outputs be opened anew.
-    fn finish(&mut self) {}
+    fn finish(&mut self, _to: &mut dyn Sink) -> io::Result<()> {
+        Ok(())
+    }
 
     /// A sink that hands rows on to `to` once this has seen them.
     fn on_the_way<'a>(self, to: Box<dyn Sink + 'a>) -> Box<dyn Sink + 'a>
@@ -46,8 +59,17 @@ impl<O: Observer> Sink for Observed<'_, O> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.observer.finish();
+        self.observer.finish(&mut *self.to)?;
         self.to.finish()
+    }
+
+    fn counted(&mut self, ledger: &Ledger, time: i64) -> io::Result<()> {
+        self.observer.counted(ledger, time, &mut *self.to)?;
+        self.to.counted(ledger, time)
+    }
+
+    fn own_rows(&self) -> u64 {
+        self.observer.own_rows() + self.to.own_rows()
     }
 
     fn refused(&self) -> u64 {

@@ -207,13 +207,23 @@ impl Stats {
 
     /// Prints after each `period`, as long as the run lasts.
     pub(crate) fn print_every(&self, period: Duration) -> io::Result<()> {
+        self.every("stats", period, Stats::print)
+    }
+
+    /// Asks after each `period` what was counted, so that the sink is told, as long as the run
+    /// lasts.
+    pub(crate) fn look_every(&self, period: Duration) -> io::Result<()> {
+        self.every("look", period, |stats| stats.inquiry.ask())
+    }
+
+    fn every(&self, name: &str, period: Duration, ask: fn(&Stats)) -> io::Result<()> {
         let (inquiry, asked) = (Arc::downgrade(&self.inquiry), Arc::clone(&self.asked));
-        thread::Builder::new().name("stats".to_owned()).spawn(move || {
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
             loop {
                 // No thread wakes it before its time.
                 thread::park_timeout(period);
                 let Some(inquiry) = inquiry.upgrade() else { return };
-                Stats { inquiry, asked: Arc::clone(&asked) }.print();
+                ask(&Stats { inquiry, asked: Arc::clone(&asked) });
             }
         })?;
         Ok(())

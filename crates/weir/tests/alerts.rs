@@ -93,3 +93,48 @@ fn alerts_are_records_of_eve() {
     }
     assert_eq!(rows.lines().count(), 2);
 }
+
+/// The number that a ledger has under this word.
+fn counted(ledger: &str, word: &str) -> f64 {
+    let line = ledger.lines().find_map(|line| line.strip_prefix(word)).expect("it is told");
+    line.split_whitespace().next().expect("a number").parse().expect("a number")
+}
+
+/// A query that gives up rows for want of room says so among its own alerts, the same with any
+/// number of workers.
+#[test]
+fn rows_that_were_given_up_are_an_alert() {
+    let folder = workplace();
+    let run = |max: &str, workers: &str| {
+        let query = format!(
+            "packets | summarize n = count() by ip.src max {max} every 10s | where n >= 1 \
+             | alert \"{{ip.src}}\" severity low hold 1m"
+        );
+        let args = ["run", "-r", "fixtures/mixed.pcap", "-o", "json", "-j", workers, "-e"];
+        let output = Command::cargo_bin("weir").expect("the binary");
+        let output =
+            { output }.current_dir(folder.path()).args(args).arg(query).output().expect("it runs");
+        let said = String::from_utf8(output.stderr).expect("text");
+        let rows = String::from_utf8(output.stdout).expect("text");
+        let rows: Vec<serde_json::Value> =
+            rows.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(counted(&said, "rows"), rows.len() as f64, "{said}");
+        let own: Vec<_> = rows.into_iter().filter(|row| row["alert.rule"] == "evictions").collect();
+        (own, said)
+    };
+    let (own, said) = run("5", "1");
+    let states: Vec<_> = own.iter().map(|row| row["alert.state"].as_str().expect("text")).collect();
+    assert_eq!(states, ["start", "open"], "{said}");
+    for row in &own {
+        let evicted = row["alert.value"].as_f64().expect("a number");
+        assert_eq!(counted(&said, "evicted"), evicted, "{said}");
+        assert_eq!(
+            (&row["alert.severity"], &row["alert.field"]),
+            (&"high".into(), &"evicted".into())
+        );
+        assert!(row["alert.message"].as_str().expect("text").contains("for want of memory"));
+        assert!(row["n"].is_null() && row["ip.src"].is_null(), "{row}");
+    }
+    assert_eq!(run("5", "3").0, own);
+    assert_eq!(run("500", "1").0, Vec::<serde_json::Value>::new());
+}

@@ -36,9 +36,6 @@ const LG_REGISTERS: u8 = 12;
 /// Bytes before the registers of an encoded sketch that has them all, and of the whole.
 const DENSE_HEAD: usize = 40;
 pub(super) const DENSE_BYTES: usize = DENSE_HEAD + (1 << LG_REGISTERS);
-/// Bytes of a sketch of a few values, about.
-const SKETCH_BYTES: usize = 256;
-
 /// Values that stand in the cells of a group.
 const INLINE: u64 = 3;
 
@@ -47,6 +44,8 @@ const INLINE: u64 = 3;
 pub(super) struct ApproxDistinct {
     classes: Vec<Class>,
     sketches: Vec<HllSketch>,
+    /// What these take.
+    bytes: usize,
     evicted: u64,
 }
 
@@ -124,7 +123,7 @@ fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
 impl ApproxDistinct {
     pub(super) fn new(types: impl IntoIterator<Item = Type>) -> ApproxDistinct {
         let classes = types.into_iter().map(|ty| Class::of(&ty)).collect();
-        ApproxDistinct { classes, sketches: Vec::new(), evicted: 0 }
+        ApproxDistinct { classes, sketches: Vec::new(), bytes: 0, evicted: 0 }
     }
 
     /// What goes into the sketches for each row that counts.
@@ -146,7 +145,10 @@ impl ApproxDistinct {
     fn take(&mut self, cells: &mut [u64; 4], item: u64) {
         let [n, held @ ..] = cells;
         if *n > INLINE {
-            self.sketches[(*n - INLINE - 1) as usize].update(item);
+            let sketch = &mut self.sketches[(*n - INLINE - 1) as usize];
+            let before = sketch.estimated_size();
+            sketch.update(item);
+            self.bytes += sketch.estimated_size() - before;
             return;
         }
         let here = *n as usize;
@@ -171,6 +173,7 @@ impl ApproxDistinct {
             self.evicted += 1;
             return;
         }
+        self.bytes += size_of::<HllSketch>() + new.estimated_size();
         self.sketches.push(new);
         *n = INLINE + self.sketches.len() as u64;
     }
@@ -185,7 +188,9 @@ impl ApproxDistinct {
         let [n, held @ ..] = cells;
         if *n > INLINE {
             let mine = &mut self.sketches[(*n - INLINE - 1) as usize];
+            let before = mine.estimated_size();
             *mine = union(mine, theirs);
+            self.bytes = self.bytes - before + mine.estimated_size();
             return;
         }
         let mut new = theirs.clone();
@@ -285,11 +290,11 @@ impl Aggregate for ApproxDistinct {
 
     fn clear(&mut self) {
         self.sketches.clear();
-        self.evicted = 0;
+        (self.bytes, self.evicted) = (0, 0);
     }
 
     fn aside(&self) -> usize {
-        self.sketches.len() * SKETCH_BYTES
+        self.bytes
     }
 
     fn evicted(&self) -> u64 {
@@ -303,6 +308,7 @@ impl Aggregate for ApproxDistinct {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::agg::laws::{Given, check, fuzz_decode, split};
     use crate::ops::testing::{agg, field, summarize};
     use crate::tests::check_stages;
@@ -321,6 +327,30 @@ mod tests {
         check(d, &Type::Ip, &rows, Value::Int(3));
         let text = |s: &str| Given::Str(s.into());
         check(d, &Type::Str, &[text("a"), text(""), text("a"), text("a\0")], Value::Int(3));
+    }
+
+    /// Sketches are charged for as they grow: a thousand values take the registers that a million do.
+    #[test]
+    fn sketches_take_what_they_hold() {
+        let of = |values: u64| {
+            let mut sketches = ApproxDistinct::new([Type::Int]);
+            let mut cells = [0; 4];
+            (0..2 * values).for_each(|i| sketches.take(&mut cells, i % values));
+            sketches.aside()
+        };
+        assert_eq!((of(0), of(3)), (0, 0));
+        assert!((64..512).contains(&of(4)), "{}", of(4));
+        assert!(of(20) < of(200) && of(200) < 3072, "{}", of(200));
+        assert!((1 << LG_REGISTERS..DENSE_BYTES + 512).contains(&of(1000)), "{}", of(1000));
+        assert_eq!(of(100_000), of(1000));
+        let (mut some, mut others, mut merged) =
+            (ApproxDistinct::new([Type::Int]), sketch(), [0; 4]);
+        (0..1000u64).for_each(|i| others.update(i));
+        (0..10).for_each(|i| some.take(&mut merged, i));
+        some.take_sketch(&mut merged, &others);
+        assert_eq!(some.aside(), of(1000));
+        some.clear();
+        assert_eq!(some.aside(), 0);
     }
 
     #[test]

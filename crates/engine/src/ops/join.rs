@@ -81,7 +81,7 @@ pub(crate) struct Join {
     late: u64,
     evicted: u64,
     undecided: u64,
-    /// Up to which time it is known what came, when rows leave for another reason than the watermark.
+    /// Up to which time it is known what came, when rows leave by no watermark.
     known_until: Option<i64>,
     /// Scratch: positions of rows taken in, the numbers of their keys, when each is let go.
     chosen: Vec<u16>,

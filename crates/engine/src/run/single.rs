@@ -29,7 +29,8 @@ pub(super) fn run<'f>(
             let mut ledger = Ledger::default();
             count_worker(from_mut(level), &[0], 0, &mut ledger);
             machine.count(&mut ledger);
-            progress.answer(ledger, &feed, sink);
+            let answer = progress.answer(ledger, &feed, sink);
+            error = progress.tell(answer, sink);
         }
         feed.times(&frames, &mut times);
         level.classify(&frames);
@@ -42,7 +43,7 @@ pub(super) fn run<'f>(
             // What there is can be shown while the source waits.
             machine.flush(sink);
         }
-        error = machine.take_error();
+        error = error.or(machine.take_error());
     }
     if feed.began() && !feed.breaks() {
         level.finish(&mut closed);

@@ -133,7 +133,10 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
             ledger.flows.waiting = shared.results.as_ref().map(Results::waiting);
             let answer =
                 |feed: &Feed<'_>| coordinator.progress.answer(ledger, feed, &*coordinator.sink);
-            shared.gate.look(&shared.waiters, answer);
+            let answer = shared.gate.look(&shared.waiters, answer);
+            if let Some(Coordinator { progress, sink, error, .. }) = &mut self.coordinator {
+                *error = error.take().or(progress.tell(answer, *sink));
+            }
             self.answered = number;
         }
     }

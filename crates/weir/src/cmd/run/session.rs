@@ -102,6 +102,7 @@ impl Run<'_> {
             // A capture from interfaces ends itself, and delivers the packets on their way first.
             stop: (!self.is_live()).then(|| Arc::clone(&self.stop)),
             inquiry: Some(stats.inquiry()),
+            tell_counts: self.is_live(),
             suppressions: self.list.clone(),
             changes,
             ..defaults

@@ -7,6 +7,7 @@ use super::serves::{Serving, is_stream};
 use super::serving::RunEnds;
 use super::session::Run;
 use super::sinks::{Control, RunSink};
+use crate::evictions::EvictionAlerts;
 use crate::exit::Status;
 use crate::observe::Observer as _;
 use crate::output;
@@ -18,6 +19,7 @@ use crate::user::user_ids;
 use crate::{delivery, lookback, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use weir_capture::lookback::{HeldFrames, Lookback};
 use weir_capture::write::Made;
 use weir_control::{Answers, Server};
@@ -34,6 +36,9 @@ use weir_partitions::reported::{Reported, SourceReport};
 use weir_plan::Program;
 use weir_sandbox::UserIds;
 use weir_sink::RowOptions;
+
+/// How often a run over a wire looks whether queries give up rows.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Everything that a run has opened before it reads packets.
 struct Opened {
@@ -163,6 +168,9 @@ impl Run<'_> {
     /// Runs as a probe: what its workers hand over is for `weir merge`.
     fn probe(self, publisher: Publisher, opened: Opened) -> anyhow::Result<Status> {
         let Opened { mut source, mut made, stats, .. } = opened;
+        if self.is_live() {
+            stats.look_every(LOOK_EVERY)?;
+        }
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;
         }
@@ -217,6 +225,7 @@ impl Run<'_> {
         let sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
         let clients = Clients { http, answers, held: source.held(), shelf: opened.shelf };
         let mut sink = self.show_to_others(clients, &stats, plot.as_ref(), (sink, table))?;
+        sink = EvictionAlerts::default().on_the_way(sink);
         if let Some(asking) = source.asking() {
             sink = lookback::Asks::new(asking).on_the_way(sink);
         }
