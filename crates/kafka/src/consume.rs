@@ -5,7 +5,7 @@ use crate::limits::{FAULTS_NAMED, START};
 use crate::log::{LogCounts, NotTaken, ProbeLog};
 use crate::look::{consumer, is_lasting, serve};
 use crate::order::{CarrierOrder, Detail, LogEnd, LogOrder, LogStart};
-use crate::record::{END_HEADER, EPOCH_HEADER, PART_HEADER, RecordView};
+use crate::record::{END_HEADER, EPOCH_HEADER, PART_HEADER, RETIRE_HEADER, RecordView};
 use crate::{KafkaFault, Say};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
@@ -202,6 +202,10 @@ fn take(
             EPOCH_HEADER => view.epoch = header.value,
             PART_HEADER => view.part = header.value,
             END_HEADER => view.end = header.value,
+            RETIRE_HEADER => {
+                stream.retire();
+                return Ok(());
+            }
             _ => {}
         }
     }

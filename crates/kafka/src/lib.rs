@@ -45,6 +45,8 @@ mod produced;
 pub mod properties;
 pub mod record;
 #[cfg(feature = "link")]
+mod retire;
+#[cfg(feature = "link")]
 mod send;
 pub mod spill;
 #[cfg(test)]
@@ -52,5 +54,5 @@ mod testing;
 pub mod worker;
 
 pub use fault::KafkaFault;
-pub use link::{consume, is_linked, join, look, process, produce, send_packets, send_rows};
+pub use link::{consume, is_linked, join, look, process, produce, retire, send_packets, send_rows};
 pub use produced::{ParentOfGroup, PipeOfProbe, Produced, Say};

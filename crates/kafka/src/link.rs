@@ -7,10 +7,11 @@ pub use crate::{
     look::look,
     process::process,
     produce::produce,
+    retire::retire,
     send::{send_packets, send_rows},
 };
 #[cfg(not(feature = "link"))]
-pub use without::{consume, join, look, process, produce, send_packets, send_rows};
+pub use without::{consume, join, look, process, produce, retire, send_packets, send_rows};
 
 /// Whether there is a client.
 pub const fn is_linked() -> bool {
@@ -67,6 +68,18 @@ mod without {
         _ready: &mut dyn FnMut(i32) -> io::Result<()>,
         _say: &Say,
     ) -> Result<u64, KafkaFault> {
+        Err(KafkaFault::NotLinked)
+    }
+
+    /// There is no client: see the crate's feature `link`.
+    ///
+    /// # Errors
+    /// In any case.
+    pub fn retire(
+        _order: &CarrierOrder,
+        _log: &LogName,
+        _say: &Say,
+    ) -> Result<LogName, KafkaFault> {
         Err(KafkaFault::NotLinked)
     }
 

@@ -16,6 +16,8 @@ pub struct ProbeLog<W: Write> {
     known: BTreeSet<u64>,
     state: LogState,
     is_retired: bool,
+    /// Whether the log itself says that the probe is gone, and nothing has come since.
+    is_gone: bool,
     counts: LogCounts,
 }
 
@@ -61,6 +63,7 @@ impl<W: Write> ProbeLog<W> {
             known: BTreeSet::new(),
             state: LogState::Open,
             is_retired,
+            is_gone: false,
             counts: LogCounts::default(),
         }
     }
@@ -74,6 +77,17 @@ impl<W: Write> ProbeLog<W> {
     /// Whether a head has come.
     pub fn has_begun(&self) -> bool {
         self.epoch.is_some()
+    }
+
+    /// Takes the word that the probe is gone: nobody is to wait where its log ends, until something
+    /// further comes.
+    pub fn retire(&mut self) {
+        self.is_gone = true;
+    }
+
+    /// Whether somebody has said that the probe is gone, of which something has come.
+    fn is_over(&self) -> bool {
+        (self.is_retired || self.is_gone) && self.has_begun()
     }
 
     /// Takes the next record of the probe.
@@ -90,6 +104,7 @@ impl<W: Write> ProbeLog<W> {
                     return Err(NotTaken::Fault(RecordFault::Earlier));
                 }
                 if self.epoch.is_none_or(|epoch| epoch < head.epoch) {
+                    self.is_gone = false;
                     self.epoch = Some(head.epoch);
                     self.state = LogState::Open;
                     self.to.begin_life(&head).map_err(NotTaken::Io)?;
@@ -123,11 +138,14 @@ impl<W: Write> ProbeLog<W> {
             return Ok(());
         }
         if self.epoch == Some(epoch) {
+            let was_gone = std::mem::take(&mut self.is_gone);
             let body = Message::read(bytes).map(|message| message.body);
             match (matches!(body, Ok(Body::End(_))), self.state) {
                 (true, LogState::Open) => self.state = LogState::Ended,
                 // A probe that was retired goes on.
-                (false, LogState::Paused) if self.is_retired => self.state = LogState::Open,
+                (false, LogState::Paused) if self.is_retired || was_gone => {
+                    self.state = LogState::Open;
+                }
                 _ => {}
             }
         }
@@ -141,7 +159,7 @@ impl<W: Write> ProbeLog<W> {
     /// # Errors
     /// If the stream can't be written.
     pub fn at_end(&mut self) -> io::Result<bool> {
-        let rests = self.state == LogState::Ended || self.is_retired && self.has_begun();
+        let rests = self.state == LogState::Ended || self.is_over();
         if rests && self.state != LogState::Paused {
             self.state = LogState::Paused;
             self.to.pause()?;
@@ -151,7 +169,7 @@ impl<W: Write> ProbeLog<W> {
 
     /// Whether the run that is read has ended, so that [`ProbeLog::at_end`] would say so.
     pub fn rests(&self) -> bool {
-        self.state != LogState::Open || self.is_retired && self.has_begun()
+        self.state != LogState::Open || self.is_over()
     }
 
     /// Hands over what was written.
@@ -282,6 +300,28 @@ mod tests {
         assert!(test.record(1, &end("north", 1, 1), Some(b"cut")));
         assert!(!test.at_end());
         assert_eq!(test.items(), ["head 1", "1.0", "pause", "head 2"]);
+    }
+
+    /// The word that a probe is gone holds until it sends again.
+    #[test]
+    fn a_word_in_the_log_retires_until_something_comes() {
+        let mut test = Test::new(false);
+        test.log.retire();
+        assert!(!test.at_end() && !test.log.rests(), "nothing has come that could be rested on");
+        test.head(1);
+        test.message(1, 0);
+        assert!(!test.at_end(), "something came after the word");
+        test.log.retire();
+        assert!(test.log.rests() && test.at_end() && test.at_end());
+        test.message(1, 1);
+        assert!(!test.log.rests() && !test.at_end(), "it sends again");
+        test.log.retire();
+        test.head(2);
+        assert!(!test.at_end(), "its next life has begun");
+        test.message(2, 0);
+        test.log.retire();
+        assert!(test.at_end());
+        assert_eq!(test.items(), ["head 1", "1.0", "pause", "1.1", "head 2", "2.0", "pause"]);
     }
 
     #[test]

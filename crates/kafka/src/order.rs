@@ -46,6 +46,8 @@ pub enum Task {
     Produce(ProduceOrder),
     /// Looks whether the topic is there, and which probes it has.
     Look(Roster),
+    /// Writes into the log of a probe that it is gone.
+    Retire(LogName),
     /// Reads the log of a probe, and writes it as a stream.
     Consume(LogOrder),
     /// Produces records of packets, which come after the order, each for its partition.

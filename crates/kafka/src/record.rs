@@ -16,6 +16,9 @@ pub const PART_HEADER: &str = "weir-part";
 /// The header of an end that the probe did not write, since it was cut: `cut`.
 pub const END_HEADER: &str = "weir-end";
 
+/// The header of a record which says that nothing waits for its probe until that sends again.
+pub const RETIRE_HEADER: &str = "weir-retire";
+
 /// The value of [`END_HEADER`].
 pub const CUT: &str = "cut";
 

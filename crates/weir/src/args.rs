@@ -25,7 +25,7 @@ pub(crate) mod wires;
 mod write;
 
 pub(crate) use cluster::{
-    ClusterArgs, ClusterCommand, FlinkArgs, JobArgs, SavepointArgs, SubmitArgs,
+    ClusterArgs, ClusterCommand, FlinkArgs, JobArgs, RetireArgs, SavepointArgs, SubmitArgs,
 };
 pub(crate) use confine::ConfineArgs;
 pub(crate) use deliver::DeliverArgs;

@@ -2,7 +2,7 @@
 //! gives up its permissions. They are this program again ([`crate::cmd::carrier`]), so that they
 //! share neither memory nor open files with who reads packets.
 
-use crate::args::{MergeArgs, UntilWhen};
+use crate::args::{MergeArgs, RetireArgs, UntilWhen};
 use crate::exit::{Status, usage};
 use crate::term::Term;
 use anyhow::Context as _;
@@ -147,6 +147,23 @@ pub(crate) fn producer(order: &CarrierOrder, term: &Term) -> anyhow::Result<Carr
     let mut carrier = Carrier::start(order, term)?;
     carrier.answer()?;
     Ok(carrier)
+}
+
+/// Writes into the log of a probe that it is gone; says which log that is.
+pub(crate) fn retire(args: &RetireArgs, term: &Term) -> anyhow::Result<LogName> {
+    check()?;
+    let order = CarrierOrder {
+        topic: args.topic.clone(),
+        properties: properties(args.kafka_config.as_deref())?,
+        user: None,
+        sandbox: true,
+        detail: Detail::Usual,
+        task: Task::Retire(args.probe.clone()),
+    };
+    let mut carrier = Carrier::start(&order, term)?;
+    let written = carrier.answer()?;
+    carrier.finish(term);
+    written.into_iter().next().context("the process that talks to Kafka is another")
 }
 
 /// Starts a process that sends packets or rows, or one that is a member of a group, and waits until

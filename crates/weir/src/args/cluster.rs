@@ -1,10 +1,13 @@
 //! The command line of `weir cluster`.
 
+use super::partitions::topic;
 use super::values::param;
 use super::{RulesArgs, SiteArgs};
 use clap::{Args, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use weir_kafka::address::KafkaTopic;
+use weir_kafka::order::LogName;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -13,6 +16,7 @@ Examples:
   weir cluster submit flows.weir --kafka localhost:9092 --topic partials --to flows \\
       --probes north,south --database jdbc:postgresql://localhost/weir?user=weir
   weir cluster list
+  weir cluster retire north --topic kafka://localhost:9092/partials
   weir cluster savepoint --cancel 5c3ff3a6c1e5dd5a2dd5ac9d5a4d5cb1";
 
 /// Where Flink answers by default.
@@ -34,6 +38,8 @@ pub(crate) enum ClusterCommand {
     Status(JobArgs),
     /// End a job; what it has not committed is lost
     Cancel(JobArgs),
+    /// Say that a probe is gone without a word: nothing waits for it until it sends again
+    Retire(RetireArgs),
     /// Write a savepoint of a job, which `submit --from-savepoint` goes on from; print its place
     Savepoint(SavepointArgs),
 }
@@ -61,6 +67,21 @@ pub(crate) struct JobArgs {
 
     #[command(flatten)]
     pub(crate) flink: FlinkArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RetireArgs {
+    /// The name of the probe; NAME@N where it writes to partition N of the topic
+    #[arg(value_name = "PROBE", value_parser = LogName::parse)]
+    pub(crate) probe: LogName,
+
+    /// The topic that the probes publish to
+    #[arg(long, value_name = "kafka://HOST:PORT/TOPIC", value_parser = topic)]
+    pub(crate) topic: KafkaTopic,
+
+    /// Properties of Kafka's client for TLS and SASL, as lines of NAME=VALUE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_config: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

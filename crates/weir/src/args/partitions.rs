@@ -83,7 +83,7 @@ impl PartitionsArgs {
     }
 }
 
-fn topic(text: &str) -> Result<KafkaTopic, String> {
+pub(super) fn topic(text: &str) -> Result<KafkaTopic, String> {
     KafkaTopic::parse(text)
 }
 

@@ -14,8 +14,8 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use weir_kafka::order::{
-    CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogOrder, PacketsOrder, PartitionEvent,
-    PartitionOrder, ProduceOrder, Roster, Task, read_framed, write_framed,
+    CarrierAnswer, CarrierOrder, Detail, GroupOrder, LogName, LogOrder, PacketsOrder,
+    PartitionEvent, PartitionOrder, ProduceOrder, Roster, Task, read_framed, write_framed,
 };
 use weir_kafka::{KafkaFault, ParentOfGroup, PipeOfProbe, Say};
 use weir_sandbox::{Needs, become_user, confine};
@@ -42,6 +42,7 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
     match &order.task {
         Task::Produce(task) => produce(&order, task, stdout, term),
         Task::Look(roster) => look(&order, roster, stdout, term),
+        Task::Retire(log) => retire(&order, log, stdout, term),
         Task::Consume(log) => consume(&order, log, stdout, term),
         Task::Packets(task) => send_packets(&order, task, stdout, term),
         Task::Rows => send(&order, weir_kafka::send_rows, stdout, term),
@@ -143,6 +144,20 @@ fn look(
     let stop = stop_with_parent()?;
     let answer = match weir_kafka::look(order, roster, &stop, &say("kafka".to_owned(), term)) {
         Ok(found) => CarrierAnswer::Ready(found),
+        Err(fault) => refused(order, &fault),
+    };
+    write_framed(&answer, &mut stdout)?;
+    Ok(Status::Ok)
+}
+
+fn retire(
+    order: &CarrierOrder,
+    log: &LogName,
+    mut stdout: File,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let answer = match weir_kafka::retire(order, log, &say("kafka".to_owned(), term)) {
+        Ok(log) => CarrierAnswer::Ready(vec![log]),
         Err(fault) => refused(order, &fault),
     };
     write_framed(&answer, &mut stdout)?;

@@ -7,6 +7,7 @@ mod rest;
 use super::merge::refuse_metrics;
 use crate::args::{ClusterArgs, ClusterCommand, SubmitArgs};
 use crate::exit::{Status, usage};
+use crate::kafka;
 use crate::programs::Programs;
 use crate::site::Site;
 use crate::term::Term;
@@ -23,6 +24,13 @@ pub(crate) fn run(args: &ClusterArgs, term: &Term) -> anyhow::Result<Status> {
         },
         ClusterCommand::List(args) => jobs::list(args),
         ClusterCommand::Status(args) => jobs::status(args),
+        ClusterCommand::Retire(args) => {
+            let log = kafka::retire(args, term)?;
+            term.say(format_args!(
+                "probe {log} is retired: nothing waits for it until it sends again"
+            ));
+            Ok(Status::Ok)
+        }
         ClusterCommand::Cancel(args) => jobs::cancel(args),
         ClusterCommand::Savepoint(args) => jobs::savepoint(args, term),
     }

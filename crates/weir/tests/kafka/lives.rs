@@ -139,12 +139,24 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
     assert!(told.iter().any(waits_for_dead), "{told:?}");
     let _ = Command::new("kill").args(["-INT", &id]).status();
     assert_eq!(waits.wait().expect("it ends").code(), Some(0), "{told:?}");
-    // ... until somebody says that it is dead.
+    // ... until somebody says that it is dead: to this merge, ...
     let merged = run(&[&merge[..], &["--retire", "dead", "--until", "end"]].concat());
     let said = text(&merged.stderr);
     assert_eq!(merged.status.code(), Some(1), "{said}");
     assert!(said.contains("the stream ended before the run of the probe did"), "{said}");
     assert_eq!(text(&merged.stdout).lines().count(), steady.rows().lines().count(), "{said}");
+    // ... or to all, by a word in its log.
+    let retired = run(&["cluster", "retire", "dead", "--topic", &topic]);
+    let told = text(&retired.stderr);
+    assert_eq!(retired.status.code(), Some(0), "{told}");
+    assert!(told.contains("probe dead@") && told.contains(" is retired: nothing waits"), "{told}");
+    let again = run(&[&merge[..], &["--until", "end"]].concat());
+    let said = text(&again.stderr);
+    assert_eq!((again.status.code(), &again.stdout), (Some(1), &merged.stdout), "{said}");
+    assert!(said.contains("the stream ended before the run of the probe did"), "{said}");
+    let nowhere = run(&["cluster", "retire", "dead@99", "--topic", &topic]);
+    let told = text(&nowhere.stderr);
+    assert_eq!(nowhere.status.code(), Some(2), "{told}");
 }
 
 /// Kills a run, and what carries its records.
