@@ -126,6 +126,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("floods", "icmp_flood"),
     detector!("floods", "blacknurse"),
     detector!("floods", "unasked_flood"),
+    detector!("floods", "icmp_unanswered"),
     detector!("floods", "udp_reflection"),
     detector!("floods", "syn_ack_reflection"),
     detector!("sonata", "ssh_distributed"),
