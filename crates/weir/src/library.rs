@@ -127,6 +127,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("floods", "blacknurse"),
     detector!("floods", "unasked_flood"),
     detector!("floods", "icmp_unanswered"),
+    detector!("floods", "carpet_flood"),
     detector!("floods", "udp_reflection"),
     detector!("floods", "syn_ack_reflection"),
     detector!("sonata", "ssh_distributed"),
