@@ -154,6 +154,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("others", "hop_count"),
     detector!("others", "malformed_attacks"),
     detector!("others", "beacon"),
+    detector!("others", "beacon_hours"),
     detector!("others", "exfiltration"),
     detector!("others", "baseline"),
     detector!("others", "plaintext_login"),
