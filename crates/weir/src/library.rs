@@ -159,6 +159,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("others", "baseline"),
     detector!("others", "plaintext_login"),
     detector!("others", "login_guessing"),
+    detector!("others", "http_guessing"),
     detector!("measurements", "heavy_hitters"),
     detector!("measurements", "heavy_prefixes"),
     detector!("measurements", "heavy_changers"),
