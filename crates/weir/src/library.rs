@@ -160,6 +160,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("others", "plaintext_login"),
     detector!("others", "login_guessing"),
     detector!("others", "http_guessing"),
+    detector!("others", "lateral_movement"),
     detector!("measurements", "heavy_hitters"),
     detector!("measurements", "heavy_prefixes"),
     detector!("measurements", "heavy_changers"),
