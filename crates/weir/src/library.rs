@@ -148,6 +148,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("dns", "dns_amplification"),
     detector!("dns", "dns_slow"),
     detector!("tls", "new_ja4"),
+    detector!("tls", "old_tls"),
     detector!("others", "arp_spoofing"),
     detector!("others", "rogue_dhcp"),
     detector!("others", "rogue_ra"),
