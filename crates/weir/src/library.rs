@@ -156,6 +156,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("others", "malformed_attacks"),
     detector!("others", "beacon"),
     detector!("others", "beacon_hours"),
+    detector!("others", "odd_port"),
     detector!("others", "exfiltration"),
     detector!("others", "baseline"),
     detector!("others", "plaintext_login"),
