@@ -140,6 +140,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("sonata", "dns_tunnel_unused"),
     detector!("sonata", "dns_reflection"),
     detector!("traffic", "new_talkers"),
+    detector!("traffic", "tunnelled_share"),
     detector!("tcp", "tcp_trouble"),
     detector!("dns", "dns_tunnel"),
     detector!("dns", "dns_information"),
