@@ -23,7 +23,7 @@ const TEST_LINES: [&str; 3] = ["triggers:", "quiet:", "vector:"];
 const DETECTORS: &str = "detectors";
 
 /// The group of the detectors that report what is seldom an attack: large senders, changes, and
-/// guesses of which most are wrong in most networks.
+/// guesses of which most are wrong in most networks. One more knows nothing without a site's lists.
 const MEASUREMENTS: &str = "detectors/measurements";
 
 /// The word for all detectors but the measurements: those that may run wherever nobody chose.
@@ -173,6 +173,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("measurements", "half_closed"),
     detector!("measurements", "zorro"),
     detector!("measurements", "fast_flux"),
+    detector!("measurements", "listed"),
 ];
 
 /// The query with this short name or file name; `-` and `_` are alike.
