@@ -81,7 +81,7 @@ pub(crate) enum Stage {
     Sample(Sample),
     Each(Item),
     Capture(Capture),
-    Alert(Alert),
+    Alert(Box<Alert>),
     Metric(Metric),
     Hello(KeyBounds),
     /// Something that is done with all packets.
@@ -112,6 +112,8 @@ pub(crate) struct Alert {
     /// A string.
     pub(crate) text: Expr,
     pub(crate) severity: Option<Name>,
+    /// How many keys that begin within a minute are told of by themselves.
+    pub(crate) storm: Option<Expr>,
     /// Texts, too.
     pub(crate) category: Option<Expr>,
     pub(crate) technique: Option<Expr>,

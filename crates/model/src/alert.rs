@@ -20,10 +20,29 @@ pub(super) struct FiringModel {
     put_at: i64,
     /// Whether a row of it was put out.
     shown: bool,
+    /// Whether it is told of in a storm.
+    in_storm: bool,
     /// What all of its rows have in common.
     episode: Episode,
     /// The row with the peak.
     peak: Report,
+}
+
+/// How many keys began in which minute, and those that are told of together.
+#[derive(Default)]
+pub(super) struct StormModel {
+    /// The number of the latest minute, if a key began.
+    minute: Option<i64>,
+    begun: u64,
+    /// Its rows are keys.
+    all: Option<FiringModel>,
+}
+
+/// The memory of an alert: the names of the columns, the keys that fire, and the storm.
+pub(super) struct AlertModel {
+    pub(super) names: Vec<String>,
+    pub(super) firing: BTreeMap<Vec<Value>, FiringModel>,
+    pub(super) storm: StormModel,
 }
 
 /// What rows say of the whole time that a key fires.
@@ -50,20 +69,32 @@ struct Report {
     cells: Vec<Value>,
 }
 
+/// A row that has come.
+struct ArrivedRow {
+    report: Report,
+    /// What it says of the time of an alert that it begins.
+    one: Episode,
+    /// Whether no list leaves it out.
+    shown: bool,
+    ts: Option<i64>,
+    now: i64,
+}
+
 impl StageContext<'_> {
     /// Takes a step's rows in, then its watermark.
     pub(super) fn alert(
         &mut self,
         plan: &Alert,
-        (names, firing, watermark): (&[String], &mut BTreeMap<Vec<Value>, FiringModel>, &mut Mark),
+        (memory, watermark): (&mut AlertModel, &mut Mark),
         rows: Vec<Row>,
         mark: Mark,
     ) -> (Vec<Row>, Mark) {
         let mut out = Vec::new();
         for row in rows {
-            self.assert_row(plan, (names, firing), *watermark, row, &mut out);
+            self.assert_row(plan, memory, *watermark, row, &mut out);
         }
         *watermark = mark;
+        let AlertModel { firing, storm, .. } = memory;
         let ended = |f: &FiringModel| match mark {
             Mark::At(watermark) => plan.until(f.at) < plan.tick(watermark),
             Mark::End => true,
@@ -80,6 +111,13 @@ impl StageContext<'_> {
             };
             out.extend(last_row(plan, &key, &f, state, time));
         }
+        if let Some(all) = storm.all.take_if(|all| ended(all)) {
+            let (state, time) = match mark {
+                Mark::At(_) => ("end", plan.until(all.at)),
+                Mark::End => ("open", all.episode.last.unwrap_or(0)),
+            };
+            out.push(last_row_of_storm(plan, &all, state, time));
+        }
         let after = match mark {
             Mark::At(watermark) => Mark::At(plan.tick(watermark)),
             Mark::End => Mark::End,
@@ -90,7 +128,7 @@ impl StageContext<'_> {
     fn assert_row(
         &mut self,
         plan: &Alert,
-        (names, firing): (&[String], &mut BTreeMap<Vec<Value>, FiringModel>),
+        AlertModel { names, firing, storm }: &mut AlertModel,
         watermark: Mark,
         row: Row,
         out: &mut Vec<Row>,
@@ -104,55 +142,45 @@ impl StageContext<'_> {
         let report = self.report(plan, &row);
         let key: Vec<Value> = plan.keys.iter().map(|(_, at)| row.cells[*at].clone()).collect();
         let shown = !self.is_suppressed(plan, names, &row, now);
-        let share = plan.completeness.map_or(Value::Absent, |at| row.cells[at].clone());
+        let least = plan.completeness.map_or(Value::Absent, |at| row.cells[at].clone());
+        let [first, last] = report.packets.clone();
+        let one = Episode { first, last: nanoseconds(&last), rows: 1, least };
+        let row = ArrivedRow { report, one, shown, ts: row.ts, now };
         if let Some(f) = firing.get(&key).filter(|f| now > plan.until(f.at)).cloned() {
             firing.remove(&key);
             out.extend(last_row(plan, &key, &f, "end", plan.until(f.at)));
         }
-        let Some(f) = firing.get_mut(&key) else {
-            if firing.len() as u64 >= plan.max_keys {
-                let oldest = firing.iter().min_by_key(|(_, f)| (f.at, f.turn));
-                let oldest = oldest.expect("a stage may hold a key").0.clone();
-                let f = firing.remove(&oldest).expect("it is there");
-                out.extend(last_row(plan, &oldest, &f, "end", now));
-                self.evicted += 1;
-            }
-            let [first, last] = report.packets.clone();
-            let episode = Episode { first, last: nanoseconds(&last), rows: 1, least: share };
-            if shown {
-                let cells = cells(plan, &key, (&report, &report.value), &episode, "start");
-                out.push(Row { ts: row.ts, packet: None, cells });
-            }
-            self.suppressed += u64::from(!shown);
-            let (at, turn) = (now, self.turn);
-            firing.insert(key, FiringModel { at, turn, put_at: now, shown, episode, peak: report });
-            return;
+        if let Some(f) = firing.get_mut(&key) {
+            (f.at, f.turn) = (f.at.max(now), self.turn);
+            return f.go_on(plan, &key, storm, row, out);
+        }
+        if firing.len() as u64 >= plan.max_keys {
+            let oldest = firing.iter().min_by_key(|(_, f)| (f.at, f.turn));
+            let oldest = oldest.expect("a stage may hold a key").0.clone();
+            let f = firing.remove(&oldest).expect("it is there");
+            out.extend(last_row(plan, &oldest, &f, "end", now));
+            self.evicted += 1;
+        }
+        let in_storm = shown && !storm.admits(plan, now);
+        if in_storm {
+            storm.join(plan, &row, out);
+        } else if shown {
+            let ArrivedRow { report, one, ts, .. } = &row;
+            let cells = cells(plan, &key, (report, &report.value), one, "start");
+            out.push(Row { ts: *ts, packet: None, cells });
+        }
+        self.suppressed += u64::from(!shown);
+        let ArrivedRow { report, one, .. } = row;
+        let began = FiringModel {
+            at: now,
+            turn: self.turn,
+            put_at: now,
+            shown: shown && !in_storm,
+            in_storm,
+            episode: one,
+            peak: report,
         };
-        (f.at, f.turn) = (f.at.max(now), self.turn);
-        f.episode.last = f.episode.last.max(nanoseconds(&report.packets[1]));
-        f.episode.rows += 1;
-        let none = f.episode.least == Value::Absent;
-        if share != Value::Absent && (none || share < f.episode.least) {
-            f.episode.least = share;
-        }
-        let exceeds = match plan.compared.as_ref().map(|c| c.peak) {
-            _ if report.value == Value::Absent => false,
-            _ if f.peak.value == Value::Absent => true,
-            Some(Peak::Most) => report.value > f.peak.value,
-            Some(Peak::Least) => report.value < f.peak.value,
-            None => false,
-        };
-        let highest = if exceeds { &report.value } else { &f.peak.value };
-        let repeats = plan.repeat_ns.is_some_and(|ns| now.saturating_sub(f.put_at) >= ns);
-        if shown && (repeats || !f.shown) {
-            let state = if f.shown { "ongoing" } else { "start" };
-            (f.put_at, f.shown) = (now, true);
-            let cells = cells(plan, &key, (&report, highest), &f.episode, state);
-            out.push(Row { ts: row.ts, packet: None, cells });
-        }
-        if exceeds {
-            f.peak = report;
-        }
+        firing.insert(key, began);
     }
 
     /// Whether an entry of the list names the rule, and all of its conditions hold.
@@ -190,6 +218,144 @@ impl StageContext<'_> {
         let packets = [first, last];
         Report { ts, packets, message, value: compared, threshold, community, next, cells }
     }
+}
+
+impl FiringModel {
+    /// A further row of the key.
+    fn go_on(
+        &mut self,
+        plan: &Alert,
+        key: &[Value],
+        storm: &mut StormModel,
+        row: ArrivedRow,
+        out: &mut Vec<Row>,
+    ) {
+        let ArrivedRow { report, one, shown, ts, now } = &row;
+        self.episode.add(one);
+        if self.in_storm {
+            let all = storm.all.as_mut().expect("it lasts as long as its keys");
+            all.at = all.at.max(*now);
+            all.episode.last = all.episode.last.max(one.last);
+            return;
+        }
+        if *shown && !self.shown && !storm.admits(plan, *now) {
+            self.in_storm = true;
+            return storm.join(plan, &row, out);
+        }
+        let exceeds = exceeds(plan, report, &self.peak);
+        let highest = if exceeds { &report.value } else { &self.peak.value };
+        let repeats = plan.repeat_ns.is_some_and(|ns| now.saturating_sub(self.put_at) >= ns);
+        if *shown && (repeats || !self.shown) {
+            let state = if self.shown { "ongoing" } else { "start" };
+            (self.put_at, self.shown) = (*now, true);
+            let cells = cells(plan, key, (report, highest), &self.episode, state);
+            out.push(Row { ts: *ts, packet: None, cells });
+        }
+        if exceeds {
+            self.peak = row.report;
+        }
+    }
+}
+
+impl Episode {
+    /// Takes in what a further row says; the start stays that of the first.
+    fn add(&mut self, one: &Episode) {
+        self.last = self.last.max(one.last);
+        self.rows += 1;
+        let none = self.least == Value::Absent;
+        if one.least != Value::Absent && (none || one.least < self.least) {
+            self.least = one.least.clone();
+        }
+    }
+}
+
+impl StormModel {
+    /// Whether one more key may be told of by itself in this minute; counts it.
+    fn admits(&mut self, plan: &Alert, now: i64) -> bool {
+        let minute = now.div_euclid(60_000_000_000);
+        if self.minute.is_none_or(|before| minute > before) {
+            (self.minute, self.begun) = (Some(minute), 0);
+        }
+        let admits = self.begun < plan.storm_keys;
+        self.begun += u64::from(admits);
+        admits
+    }
+
+    /// A key joins with this row.
+    fn join(&mut self, plan: &Alert, row: &ArrivedRow, out: &mut Vec<Row>) {
+        let ArrivedRow { report, one, ts, now, .. } = row;
+        let (ts, now) = (*ts, *now);
+        if let Some(all) = self.all.take_if(|all| now > plan.until(all.at)) {
+            out.push(last_row_of_storm(plan, &all, "end", plan.until(all.at)));
+        }
+        let Some(all) = &mut self.all else {
+            let cells = storm_cells(plan, (report, &report.value), one, "start");
+            out.push(Row { ts, packet: None, cells });
+            self.all = Some(FiringModel {
+                at: now,
+                turn: 0,
+                put_at: now,
+                shown: true,
+                in_storm: false,
+                episode: one.clone(),
+                peak: report.clone(),
+            });
+            return;
+        };
+        all.at = all.at.max(now);
+        all.episode.add(one);
+        let starts = [&all.episode.first, &one.first].into_iter().filter_map(nanoseconds);
+        all.episode.first = starts.min().map_or(Value::Absent, Value::Time);
+        let exceeds = exceeds(plan, report, &all.peak);
+        if plan.repeat_ns.is_some_and(|ns| now.saturating_sub(all.put_at) >= ns) {
+            all.put_at = now;
+            let highest = if exceeds { &report.value } else { &all.peak.value };
+            let cells = storm_cells(plan, (report, highest), &all.episode, "ongoing");
+            out.push(Row { ts, packet: None, cells });
+        }
+        if exceeds {
+            all.peak = report.clone();
+        }
+    }
+}
+
+/// Whether a row says more than the one with the peak so far.
+fn exceeds(plan: &Alert, report: &Report, peak: &Report) -> bool {
+    match plan.compared.as_ref().map(|c| c.peak) {
+        _ if report.value == Value::Absent => false,
+        _ if peak.value == Value::Absent => true,
+        Some(Peak::Most) => report.value > peak.value,
+        Some(Peak::Least) => report.value < peak.value,
+        None => false,
+    }
+}
+
+/// The last row of a storm.
+fn last_row_of_storm(plan: &Alert, all: &FiringModel, state: &str, time: i64) -> Row {
+    let mut report = all.peak.clone();
+    report.ts = all.episode.last.map_or(Value::Absent, Value::Time);
+    let cells = storm_cells(plan, (&report, &report.value), &all.episode, state);
+    Row { ts: Some(time), packet: None, cells }
+}
+
+/// The cells of a storm: those of a key, but for the message, the key, and the line of a list.
+fn storm_cells(
+    plan: &Alert,
+    (report, peak): (&Report, &Value),
+    episode: &Episode,
+    state: &str,
+) -> Vec<Value> {
+    let key: Vec<Value> = plan.keys.iter().map(|(_, at)| report.cells[*at].clone()).collect();
+    let mut out = cells(plan, &key, (report, peak), episode, state);
+    let message = match &report.message {
+        Value::Str(message) => message,
+        _ => "",
+    };
+    let text = |text: &str| Value::Str(text.into());
+    out[4] = text(&format!("and {} more: {message}", episode.rows));
+    out[5] = text("storm");
+    out[19] = text(&shown(&text(&plan.rule)));
+    out
 }
 
 /// Whether a column comes out after those of the alert.

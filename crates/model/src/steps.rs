@@ -1,6 +1,6 @@
 //! The steps of a program in the naive model: pipelines in order, in each its stages in order.
 
-use super::alert::FiringModel;
+use super::alert::{AlertModel, StormModel};
 use super::context::StageContext;
 use super::ends::Outgoing;
 use super::hello::{self, HelloFlow};
@@ -33,8 +33,8 @@ pub(super) enum StageState {
     Passed(u64),
     /// `hello`: flows by key; and the watermark.
     Flows(BTreeMap<Vec<Value>, HelloFlow>, Mark),
-    /// `alert`: the names of the columns, the keys that fire; and the watermark.
-    Firing(Vec<String>, BTreeMap<Vec<Value>, FiringModel>, Mark),
+    /// `alert`: its memory; and the watermark.
+    Firing(Box<AlertModel>, Mark),
     /// `join`: rows of both sides.
     Sides(JoinSides),
 }
@@ -63,7 +63,9 @@ impl StageState {
             Stage::Hello(_) => StageState::Flows(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Alert(_) => {
                 let names = before.columns.iter().map(|c| c.name.clone()).collect();
-                StageState::Firing(names, BTreeMap::new(), Mark::At(i64::MIN))
+                let (firing, storm) = (BTreeMap::new(), StormModel::default());
+                let memory = AlertModel { names, firing, storm };
+                StageState::Firing(Box::new(memory), Mark::At(i64::MIN))
             }
         }
     }
@@ -237,8 +239,8 @@ impl<'a> ModelSteps<'a> {
             (Stage::Sample(s), StageState::Passed(seen)) => {
                 rows.retain(|row| self.context.is_chosen(s, seen, row));
             }
-            (Stage::Alert(alert), StageState::Firing(names, firing, watermark)) => {
-                return self.context.alert(alert, (names, firing, watermark), rows, mark);
+            (Stage::Alert(alert), StageState::Firing(memory, watermark)) => {
+                return self.context.alert(alert, (memory, watermark), rows, mark);
             }
             (Stage::Each(each), _) => {
                 rows = rows.iter().flat_map(|row| self.context.rows_of_parts(each, row)).collect();

@@ -20,6 +20,14 @@ use weir_base::alert::AlertSeverity;
 /// state [`AlertState::End`], whose event time is when it ended. At the end of the input there is a
 /// row of state [`AlertState::Open`] for each key that still fires.
 ///
+/// In each minute of 60 s from 1970 on, by the time that rows came, at most `storm_keys` keys are
+/// reported with a row of state start. One that would be a further one is told of with others: as
+/// long as it fires there is no row of it, and it asserts the *storm* of the rule with each of its
+/// rows. The storm begins, goes on and ends as a key does. Its rows say [`STORM_KEY`] for the key,
+/// count keys instead of rows, and put how many before the message; what they say of packets is the
+/// first and the last of all, and the rest is as of a key whose rows are those that its keys began
+/// with. Where it ends with keys, it comes after them.
+///
 /// Where `max_keys` fire, a further key ends the one whose latest assertion has the earliest time,
 /// of several the one that came first: its event time is that of the row, and it is counted as
 /// evicted. Keys that end at once come by the time that they ended, then by key.
@@ -69,8 +77,18 @@ pub struct Alert {
     pub hold_ns: i64,
     /// How long until a key that fires is told of again.
     pub repeat_ns: Option<i64>,
+    /// Keys that may begin within a minute and be told of one by one.
+    pub storm_keys: u64,
     /// Keys that fire at once.
     pub max_keys: u64,
+}
+
+/// The key of the alerts that are told of together.
+pub const STORM_KEY: &str = "storm";
+
+/// The message of so many keys that are told of together, of which one has this message.
+pub fn storm_text(keys: i64, message: &str) -> String {
+    format!("and {keys} more: {message}")
 }
 
 /// A piece of what an alert says.
@@ -374,6 +392,7 @@ mod tests {
             community: None,
             hold_ns: i64::MAX,
             repeat_ns: None,
+            storm_keys: 1,
             max_keys: 1,
         };
         assert_eq!(alert.until(0), i64::MAX);

@@ -54,6 +54,13 @@ pub const ALERT_TICK_NS: i64 = 1_000_000_000;
 /// ...or as often as they may end where that is sooner, but no more often than this.
 pub const ALERT_TICK_MIN_NS: i64 = 1_000_000;
 
+/// Keys of an alert that are reported by themselves in [`ALERT_STORM_NS`], unless the query says
+/// otherwise; further ones are reported together.
+pub const ALERT_STORM_KEYS: u64 = 100;
+
+/// The time in which keys that begin are counted, in nanoseconds: a minute.
+pub const ALERT_STORM_NS: i64 = 60_000_000_000;
+
 /// Bytes of what an `alert` says, before values are put in.
 pub const ALERT_TEXT_MAX: usize = 1024;
 

@@ -2,8 +2,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `alert "TEXT" severity S key COLUMN, … hold D repeat D max N category "C" technique "T" next "TEXT"` |
-//! | Emits | `start`, `ongoing` on push; `end` when a later row of the key comes, or when the watermark passes a whole second (of shorter holds, a multiple of the hold, or of 1 ms if that is longer); `open` at the end of the input |
+//! | Syntax | `alert "TEXT" severity S key COLUMN, … hold D repeat D storm N max N category "C" technique "T" next "TEXT"` |
+//! | Emits | `start`, `ongoing` on push; `end` when a later row of the key comes, or when the watermark passes a whole second (of shorter holds, a multiple of the hold, or of 1 ms if that is longer); `open` at the end of the input; of keys that begin when `storm` (default 100) have begun in the minute, such rows of all together |
 //! | Order | of rows that come, kept; of ends that come at once, by the time of the end, then by key |
 //! | State | per key that fires its latest time, the row with its peak, and what is counted of it; `max` (default 64 Ki) keys |
 //! | Full | the key whose latest row came first is ended, and counted as evicted |
@@ -15,6 +15,7 @@ mod evidence;
 mod firing;
 mod report;
 mod saved;
+mod storm;
 
 use super::operator::Batch;
 use crate::checkpoint::{Checkpoint, Passed};
@@ -26,9 +27,10 @@ use crate::room::{RoomCharge, RoomShare};
 use crate::rows::cell;
 use crate::suppress::{SuppressionList, Suppressor};
 use evidence::Evidence;
-use firing::{Firing, FiringKeys};
+use firing::{Firing, FiringKeys, Told};
 use report::Report;
 use std::mem::swap;
+use storm::Storm;
 use weir_base::alert::AlertState;
 use weir_packet::bits::Bits;
 use weir_plan::{Alert, Schema, Type, Value};
@@ -93,6 +95,7 @@ pub(crate) struct Alerts {
     input: AlertInput,
     schema: Schema,
     firing: FiringKeys,
+    storm: Storm,
     /// The room for them.
     share: RoomShare,
     charge: RoomCharge,
@@ -146,6 +149,7 @@ impl Alerts {
             share,
             input,
             firing: FiringKeys::default(),
+            storm: Storm::new(),
             report: Report::new(plan, before, &schema),
             schema,
             suppressor: None,
@@ -187,16 +191,61 @@ impl Alerts {
         }
     }
 
-    /// Puts out that a key began to fire, unless a list says not to.
+    /// Puts out that a key began to fire, unless a list says not to, or it is one of very many.
     fn begin(&mut self, slot: u32, when: When, next: &mut Next<'_>) {
         let firing = self.firing.get_mut(slot);
         if is_suppressed(self.suppressor.as_ref(), &firing.peak, when) {
             self.suppressed += 1;
             return;
         }
+        if !self.storm.admits(when.came, self.report.plan.storm_keys) {
+            firing.told = Told::Together;
+            let seen = firing.peak.clone();
+            return self.join_storm(seen, when, next);
+        }
         firing.shown = true;
         let seen = (&firing.peak, firing.peak.value);
         self.report.put(firing, seen, AlertState::Start, when.time, next);
+    }
+
+    /// A key that begins with this row is reported with others.
+    fn join_storm(&mut self, seen: Evidence, when: When, next: &mut Next<'_>) {
+        let is_over = |all: &mut Box<Firing>| when.came > self.report.until(all);
+        if let Some(ended) = self.storm.all.take_if(is_over) {
+            let until = self.report.until(&ended);
+            self.report.end(&ended, AlertState::End, until, next);
+        }
+        let Alerts { report, storm, .. } = self;
+        let Some(all) = &mut storm.all else {
+            let begins = first(seen, when, &report.plan);
+            let begins = Firing { shown: true, told: Told::AsAll, ..begins };
+            let all = storm.all.insert(Box::new(begins));
+            let seen = (&all.peak, all.peak.value);
+            return report.put(all, seen, AlertState::Start, when.time, next);
+        };
+        all.at = all.at.max(when.came);
+        all.first = [all.first, seen.first].into_iter().flatten().min();
+        all.last = all.last.max(last_packet(&seen, when, &report.plan));
+        all.rows += 1;
+        all.least = least(all.least, seen.completeness);
+        let exceeds = seen.exceeds(&all.peak, report.plan.compared.as_ref().map(|c| c.peak));
+        let since = when.came.saturating_sub(all.put_at);
+        if report.plan.repeat_ns.is_some_and(|ns| since >= ns) {
+            all.put_at = when.came;
+            let peak = if exceeds { seen.value } else { all.peak.value };
+            report.put(all, (&seen, peak), AlertState::Ongoing, when.time, next);
+        }
+        if exceeds {
+            all.peak = seen;
+        }
+    }
+
+    /// A row of a key that is reported with others.
+    fn go_on_together(&mut self, seen: &Evidence, when: When) {
+        if let Some(all) = &mut self.storm.all {
+            all.at = all.at.max(when.came);
+            all.last = all.last.max(last_packet(seen, when, &self.report.plan));
+        }
     }
 
     /// A row of a key that fires.
@@ -206,10 +255,17 @@ impl Alerts {
         firing.last = firing.last.max(last_packet(&seen, when, plan));
         firing.rows += 1;
         firing.least = least(firing.least, seen.completeness);
+        if firing.told == Told::Together {
+            return self.go_on_together(&seen, when);
+        }
         let exceeds = seen.exceeds(&firing.peak, plan.compared.as_ref().map(|c| c.peak));
         let since = when.came.saturating_sub(firing.put_at);
         let is_due = !firing.shown || plan.repeat_ns.is_some_and(|ns| since >= ns);
         if is_due && !is_suppressed(self.suppressor.as_ref(), &seen, when) {
+            if !firing.shown && !self.storm.admits(when.came, plan.storm_keys) {
+                firing.told = Told::Together;
+                return self.join_storm(seen, when, next);
+            }
             let state = if firing.shown { AlertState::Ongoing } else { AlertState::Start };
             (firing.put_at, firing.shown) = (when.came, true);
             let peak = if exceeds { seen.value } else { firing.peak.value };
@@ -254,6 +310,9 @@ impl Alerts {
             ended.push(firing);
         }
         self.report.sort(&mut ended);
+        // The storm comes last: its keys have ended by then.
+        let storm = self.storm.all.take_if(|all| which(&self.report.plan, all.at));
+        ended.extend(storm.map(|all| *all));
         for firing in &ended {
             let time = match state {
                 AlertState::Open => firing.last.unwrap_or(0),
@@ -273,6 +332,7 @@ fn first(seen: Evidence, when: When, plan: &Alert) -> Firing {
         first: seen.first,
         last: last_packet(&seen, when, plan),
         shown: false,
+        told: Told::Alone,
         rows: 1,
         least: seen.completeness,
         peak: seen,
@@ -307,6 +367,7 @@ impl Hold for Alerts {
             return false;
         }
         swap(&mut self.firing, &mut old.firing);
+        swap(&mut self.storm, &mut old.storm);
         swap(&mut self.report.tick, &mut old.report.tick);
         swap(&mut self.report.order, &mut old.report.order);
         swap(&mut self.suppressed, &mut old.suppressed);

@@ -5,7 +5,7 @@ use crate::expr::{expr, scalar};
 use crate::plan::{Rows, SPANS_NS};
 use weir_base::alert::AlertSeverity;
 use weir_plan::alert::{Compared, Peak, TextPart};
-use weir_plan::limits::ALERT_KEYS_MAX;
+use weir_plan::limits::{ALERT_KEYS_MAX, ALERT_STORM_KEYS};
 use weir_plan::{Alert, Stage, Type};
 
 /// An alert, or what it needs to have before it.
@@ -59,6 +59,7 @@ pub(crate) fn alert(c: &mut Choices, rows: &mut Rows) -> Stage {
         community: c.once_in(3).then(|| expr(c, &scope, &Type::Str, 2)),
         hold_ns: *c.pick(&[SPANS_NS[0], SPANS_NS[1], SPANS_NS[4], SPANS_NS[3], 1]),
         repeat_ns: *c.pick(&[None, Some(SPANS_NS[2]), Some(SPANS_NS[0]), Some(1)]),
+        storm_keys: *c.pick(&[ALERT_STORM_KEYS, 2, 1]),
         max_keys: *c.pick(&[ALERT_KEYS_MAX, 3, 1]),
     };
     let stage = Stage::Alert(Box::new(alert));

@@ -7,7 +7,7 @@ use crate::suggest;
 use crate::tree::{Alert, Expr as TreeExpr, ExprKind as Tree, Name, Spanned};
 use weir_base::alert::AlertSeverity;
 use weir_plan::alert::{Endpoints, TextPart, is_technique};
-use weir_plan::limits::{ALERT_HOLD_NS, ALERT_KEYS_MAX, ALERT_TEXT_MAX};
+use weir_plan::limits::{ALERT_HOLD_NS, ALERT_KEYS_MAX, ALERT_STORM_KEYS, ALERT_TEXT_MAX};
 use weir_plan::{Alert as Plan, Column, Expr, ExprKind, Func, Input, Stage, Type, Value};
 
 /// The column that says which share of a window was seen.
@@ -55,6 +55,10 @@ impl<'t> Checker<'t> {
         };
         let hold = self.span_or(scope, alert.hold.as_ref(), "`hold`", ALERT_HOLD_NS);
         let repeat = self.span_if_given(scope, alert.repeat.as_ref(), "`repeat`");
+        let storm = match alert.storm.as_ref() {
+            Some(storm) => self.positive(scope, storm, "`storm`"),
+            None => Some(ALERT_STORM_KEYS),
+        };
         let max = self.max_or(scope, alert.max.as_ref(), ALERT_KEYS_MAX);
         let compared = self.compared(built);
         let completeness = scope.position(COMPLETENESS);
@@ -83,6 +87,7 @@ impl<'t> Checker<'t> {
             community: community(scope),
             hold_ns: hold?,
             repeat_ns: repeat?,
+            storm_keys: storm?,
             max_keys: max?,
         })))
     }

@@ -24,7 +24,12 @@ impl Pieces<'_> {
             let keys = self.filled(alert.keys.iter().map(key).collect());
             clauses.push(Doc::All(vec![text("key "), keys]));
         }
-        let bounds = [("hold ", &alert.hold), ("repeat ", &alert.repeat), ("max ", &alert.max)];
+        let bounds = [
+            ("hold ", &alert.hold),
+            ("repeat ", &alert.repeat),
+            ("storm ", &alert.storm),
+            ("max ", &alert.max),
+        ];
         clauses.extend(bounds.into_iter().chain(said).filter_map(clause));
         let bounds = bounds.into_iter().chain(said);
         let bounds = bounds.filter_map(|(_, e)| e.as_ref().map(|e| e.span));

@@ -14,8 +14,9 @@ impl Parser<'_> {
             "as in `alert \"{ip.src} scans ports\" severity high`",
         )?;
         let (severity, category, technique, next) = (None, None, None, None);
-        let (keys, hold, repeat, max) = (Vec::new(), None, None, None);
-        let mut out = Alert { text, severity, category, technique, next, keys, hold, repeat, max };
+        let (keys, hold, repeat, storm, max) = (Vec::new(), None, None, None, None);
+        let mut out =
+            Alert { text, severity, category, technique, next, keys, hold, repeat, storm, max };
         loop {
             let again = match self.word() {
                 "severity" => out.severity.is_some(),
@@ -25,6 +26,7 @@ impl Parser<'_> {
                 "key" => !out.keys.is_empty(),
                 "hold" => out.hold.is_some(),
                 "repeat" => out.repeat.is_some(),
+                "storm" => out.storm.is_some(),
                 "max" => out.max.is_some(),
                 _ => break,
             };
@@ -46,10 +48,11 @@ impl Parser<'_> {
                 "key" => out.keys = self.list(Parser::alert_key)?,
                 "hold" => out.hold = Some(self.expr()?),
                 "repeat" => out.repeat = Some(self.expr()?),
+                "storm" => out.storm = Some(self.expr()?),
                 _ => out.max = Some(self.expr()?),
             }
         }
-        Some(Stage::Alert(out))
+        Some(Stage::Alert(Box::new(out)))
     }
 
     /// A string, such as the one that says what is wrong.

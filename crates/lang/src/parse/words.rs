@@ -45,7 +45,7 @@ pub(super) const UNSUPPORTED: &[&str] = &["store", "publish"];
 /// Words that go on with a stage, and so are no names of pipelines.
 pub(super) const CLAUSES: &[&str] = &[
     "max", "idle", "asc", "desc", "per", "over", "lateness", "fill", "within", "default", "when",
-    "else", "next", "before", "after", "severity", "key", "hold", "repeat", "of", "help",
+    "else", "next", "before", "after", "severity", "key", "hold", "repeat", "storm", "of", "help",
 ];
 
 /// Stages that do something with packets; they stand in arms, too.

@@ -65,7 +65,7 @@ mod tests {
      until tcp.fin or tcp.rst linger 5s unless tcp.syn max 100k\n| summarize n = count(), d = distinct(why) every 5m\n\
      packets | summarize p = quantile(len, 0.9) by ip.src every 1000 rows idle 60s # some",
         "let scans = packets | summarize n = count(), completeness() by attacker = ip.src every 1s\n\
-         | alert \"{attacker} {{x}}\" severity high key attacker hold 5m repeat 1h max 9 \
+         | alert \"{attacker} {{x}}\" severity high key attacker hold 5m repeat 1h storm 5 max 9 \
          | capture 30s before 1m after 5s by ip.src = attacker # evidence",
         "packets | summarize n = count(), h = histogram(len, 64) by dport every 1s\n\
          | metric counter \"seen\" of n by dport max 9 help \"so many\" # one\n\

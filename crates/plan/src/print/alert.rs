@@ -3,7 +3,7 @@
 use super::expr;
 use super::text::list;
 use crate::alert::{Alert, TextPart};
-use crate::limits::ALERT_KEYS_MAX;
+use crate::limits::{ALERT_KEYS_MAX, ALERT_STORM_KEYS};
 use crate::stage::Schema;
 use crate::value::Value;
 
@@ -27,6 +27,9 @@ pub(super) fn alert(a: &Alert, input: &Schema) -> String {
     out += &format!(" hold {}", Value::Duration(a.hold_ns));
     if let Some(ns) = a.repeat_ns {
         out += &format!(" repeat {}", Value::Duration(ns));
+    }
+    if a.storm_keys != ALERT_STORM_KEYS {
+        out += &format!(" storm {}", a.storm_keys);
     }
     if a.max_keys != ALERT_KEYS_MAX {
         out += &format!(" max {}", a.max_keys);

@@ -6,6 +6,21 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use weir_plan::Value;
 
+/// How a key that fires is reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    /// By itself, if at all.
+    Alone = 0,
+    /// With others.
+    Together = 1,
+    /// It stands for those that are reported together.
+    AsAll = 2,
+}
+
+impl Told {
+    pub(super) const ALL: [Told; 3] = [Told::Alone, Told::Together, Told::AsAll];
+}
+
 /// What is known of a key that fires.
 #[derive(Debug)]
 pub(super) struct Firing {
@@ -19,6 +34,8 @@ pub(super) struct Firing {
     pub(super) last: Option<i64>,
     /// Whether a row of it was put out, so that its end is, too.
     pub(super) shown: bool,
+    /// Whether it is reported by itself.
+    pub(super) told: Told,
     /// How many rows asserted it.
     pub(super) rows: i64,
     /// The smallest share of a window that was seen.
@@ -29,7 +46,7 @@ pub(super) struct Firing {
 
 impl Firing {
     /// A key of which no row has come.
-    fn nothing() -> Firing {
+    pub(super) fn nothing() -> Firing {
         let peak = Evidence {
             ts: None,
             first: None,
@@ -43,7 +60,8 @@ impl Firing {
             rest: Vec::new(),
         };
         let (first, last, least) = (None, None, None);
-        Firing { at: 0, put_at: 0, first, last, shown: false, rows: 0, least, peak }
+        let (shown, told) = (false, Told::Alone);
+        Firing { at: 0, put_at: 0, first, last, shown, told, rows: 0, least, peak }
     }
 }
 

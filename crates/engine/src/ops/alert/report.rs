@@ -1,12 +1,12 @@
 //! The rows that an alert puts out.
 
 use super::evidence::Evidence;
-use super::firing::Firing;
+use super::firing::{Firing, Told};
 use crate::node::Next;
 use crate::rows::{Rows, set_cell};
 use weir_base::alert::AlertState;
 use weir_packet::limits::BATCH;
-use weir_plan::alert::{key_text, quote};
+use weir_plan::alert::{STORM_KEY, key_text, quote, storm_text};
 use weir_plan::{Alert, Schema, Value};
 
 /// Makes rows of what is known of keys.
@@ -95,7 +95,17 @@ impl Report {
         let given = |said: &Option<String>| said.as_deref().map_or(Value::Absent, text);
         let float = |x: Option<f64>| x.map_or(Value::Absent, Value::Float);
         let time = |t: Option<i64>| t.map_or(Value::Absent, Value::Time);
-        let (key, suppress) = self.names(seen);
+        let (mut key, mut suppress) = self.names(seen);
+        let mut message = seen.message.clone();
+        if firing.told == Told::AsAll {
+            let one = match &seen.message {
+                Value::Str(one) => one,
+                _ => "",
+            };
+            message = text(&storm_text(firing.rows, one));
+            key = text(STORM_KEY);
+            suppress = self.rule_line();
+        }
         let ts = match state {
             AlertState::Start | AlertState::Ongoing => time(seen.ts),
             AlertState::End | AlertState::Open => time(firing.last),
@@ -106,7 +116,7 @@ impl Report {
             text(&plan.rule),
             text(state.name()),
             text(plan.severity.name()),
-            seen.message.clone(),
+            message,
             key,
             plan.compared.as_ref().map_or(Value::Absent, |c| text(&c.field)),
             float(seen.value),
@@ -123,6 +133,13 @@ impl Report {
             seen.next_step.clone(),
             suppress,
         ]
+    }
+
+    /// The line that suppresses the whole rule.
+    fn rule_line(&self) -> Value {
+        let mut line = String::new();
+        quote(&self.plan.rule, &mut line);
+        Value::Str(line.into())
     }
 
     /// The key as text, and the line that suppresses it.

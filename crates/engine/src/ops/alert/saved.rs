@@ -1,7 +1,7 @@
 //! An alert in a checkpoint: the keys that fire.
 
 use super::evidence::Evidence;
-use super::firing::Firing;
+use super::firing::{Firing, Told};
 use super::{AlertInput, Alerts};
 use crate::checkpoint::{BadState, Checkpoint, Passed, Saved as _};
 use crate::rows::word_max;
@@ -15,7 +15,16 @@ impl Alerts {
         at.count(&mut self.suppressed)?;
         at.count(&mut self.evicted)?;
         let input = &self.input;
-        self.firing.pass_state(at, |firing, at| firing.pass_state(input, at))
+        self.firing.pass_state(at, |firing, at| firing.pass_state(input, at))?;
+        at.pass(&mut self.storm.minute)?;
+        at.pass(&mut self.storm.begun)?;
+        let mut lasts = self.storm.all.is_some();
+        at.pass(&mut lasts)?;
+        if !lasts {
+            return Ok(());
+        }
+        let all = self.storm.all.get_or_insert_with(|| Box::new(Firing::nothing()));
+        all.pass_state(input, at)
     }
 }
 
@@ -26,6 +35,10 @@ impl Firing {
         at.pass(&mut self.first)?;
         at.pass(&mut self.last)?;
         at.pass(&mut self.shown)?;
+        let mut told = self.told as u8;
+        at.pass(&mut told)?;
+        let known = Told::ALL.into_iter().find(|known| *known as u8 == told);
+        self.told = known.ok_or(BadState("a key is reported in no way"))?;
         at.pass_if(&mut self.rows, "a key fires without rows", |n| (1..1 << 62).contains(n))?;
         at.pass(&mut self.least)?;
         self.peak.pass_state(input, at)

@@ -11,7 +11,7 @@ use weir_model::TimeRules;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::alert::{Compared, Peak, TextPart};
-use weir_plan::limits::ALERT_KEYS_MAX;
+use weir_plan::limits::{ALERT_KEYS_MAX, ALERT_STORM_KEYS};
 use weir_plan::{
     AggFunc, Alert, BinaryOp, Expr, ExprKind, Func, Schema, Stage, SuppressedIf, Suppression, Type,
     UnaryOp, Value, Window,
@@ -50,6 +50,7 @@ fn alert() -> Alert {
         community: None,
         hold_ns: 2 * S,
         repeat_ns: None,
+        storm_keys: ALERT_STORM_KEYS,
         max_keys: ALERT_KEYS_MAX,
     }
 }
@@ -293,6 +294,65 @@ fn where_keys_are_too_many_the_oldest_ends() {
     assert_eq!(evicted, 2);
 }
 
+/// Of many keys that begin at once some are told of one by one, and the rest as one alert, which
+/// counts them. A minute later keys are told of by themselves again.
+#[test]
+fn keys_beyond_those_of_a_storm_are_told_of_together() {
+    let alert = Alert { storm_keys: 2, ..alert() };
+    let mut packets: Vec<(i64, u8, usize)> = (1..=6).map(|n| (i64::from(n), n, 10)).collect();
+    // Host 4 has more and goes on, host 2 does, too; then one after the other.
+    packets.extend([(100, 4, 99), (1500, 4, 7), (1600, 2, 3), (9000, 7, 1), (61_000, 8, 1)]);
+    let (rows, evicted) = told(packet_rows(), alert.clone(), &packets);
+    assert_eq!(
+        rows,
+        [
+            "@1 start 10.0.0.1 10.0 10.0 @1 @1 1",
+            "@2 start 10.0.0.2 10.0 10.0 @2 @2 1",
+            "@3 start 10.0.0.3 10.0 10.0 @3 @3 1",
+            "@1 end 10.0.0.1 10.0 10.0 @1 @1 1",
+            "@1600 end 10.0.0.2 10.0 10.0 @2 @1600 2",
+            // Four hosts: 3 to 6. Host 4 went on, and is no further one.
+            "@1500 end 10.0.0.3 10.0 10.0 @3 @1500 4",
+            "@9000 start 10.0.0.7 1.0 1.0 @9000 @9000 1",
+            "@9000 end 10.0.0.7 1.0 1.0 @9000 @9000 1",
+            "@61000 start 10.0.0.8 1.0 1.0 @61000 @61000 1",
+            "@61000 open 10.0.0.8 1.0 1.0 @61000 @61000 1",
+        ]
+    );
+    assert_eq!(evicted, 0);
+    // What it says: how many, and of which rule.
+    let stages = vec![packet_rows(), Stage::Alert(Box::new(alert))];
+    let program = program(stages);
+    let rows = check(&program, &Functions::default(), &frames(&packets));
+    let schema = &program.pipelines[0].schema;
+    let names = ["alert.state", "alert.key", "alert.message", "alert.suppress"];
+    let said: Vec<String> = rows.iter().map(|(_, cells)| row(cells, schema, &names)).collect();
+    assert_eq!(said[2], "start storm and 1 more: 10.0.0.3 had 10 rule");
+    assert_eq!(said[5], "end storm and 4 more: 10.0.0.3 had 10 rule");
+    assert_eq!(said[6], "start storm and 1 more: 10.0.0.7 had 1 rule", "within the same minute");
+}
+
+/// A list leaves keys out before they are counted, and a storm that lasts is told of again.
+#[test]
+fn a_storm_goes_on_with_keys_that_begin() {
+    let alert = Alert { storm_keys: 1, repeat_ns: Some(S), hold_ns: 5 * S, ..alert() };
+    let packets: Vec<(i64, u8, usize)> =
+        (1..=9).map(|n| (500 * i64::from(n), n, usize::from(n))).collect();
+    let (rows, _) = told(packet_rows(), alert, &packets);
+    assert_eq!(
+        rows,
+        [
+            "@500 start 10.0.0.1 1.0 1.0 @500 @500 1",
+            "@1000 start 10.0.0.2 2.0 2.0 @1000 @1000 1",
+            "@2000 ongoing 10.0.0.4 4.0 4.0 @1000 @2000 3",
+            "@3000 ongoing 10.0.0.6 6.0 6.0 @1000 @3000 5",
+            "@4000 ongoing 10.0.0.8 8.0 8.0 @1000 @4000 7",
+            "@500 open 10.0.0.1 1.0 1.0 @500 @500 1",
+            "@4500 open 10.0.0.9 9.0 9.0 @1000 @4500 8",
+        ]
+    );
+}
+
 /// A clock that steps back: rows that lag the watermark assert their keys as if they came at it.
 #[test]
 fn late_rows_keep_an_alert_going() {
@@ -359,7 +419,7 @@ fn alerts_are_counted_by_the_time_that_they_tell_of() {
 fn many_keys_end_in_order() {
     let packets: Vec<_> = (0..200u8).map(|i| (i64::from(i % 3), i.wrapping_mul(37), 1)).collect();
     let packets: Vec<_> = packets.into_iter().chain([(9000, 1, 1)]).collect();
-    let (rows, _) = told(packet_rows(), alert(), &packets);
+    let (rows, _) = told(packet_rows(), Alert { storm_keys: 500, ..alert() }, &packets);
     let ends: Vec<&String> = rows.iter().filter(|row| row.contains(" end ")).collect();
     assert_eq!((rows.len(), ends.len()), (402, 200));
 }

@@ -244,13 +244,15 @@ fn stage() -> impl Strategy<Value = Stage> {
             (alert_text(), vec(option::of(alert_text()), 3)),
             option::of(select(&["high", "x"])),
             vec(name(), 0..3),
-            (option::of(expr()), option::of(expr()), option::of(expr())),
+            vec(option::of(expr()), 4),
         )
-            .prop_map(|((text, mut said), severity, keys, (hold, repeat, max))| {
+            .prop_map(|((text, mut said), severity, keys, mut bounds)| {
+                let mut bound = || bounds.pop().flatten();
+                let (hold, repeat, storm, max) = (bound(), bound(), bound(), bound());
                 let severity = severity.map(|word| at(word.to_owned()));
                 let mut said = || said.pop().flatten();
                 let (category, technique, next) = (said(), said(), said());
-                Stage::Alert(Alert {
+                Stage::Alert(Box::new(Alert {
                     text,
                     severity,
                     category,
@@ -259,8 +261,9 @@ fn stage() -> impl Strategy<Value = Stage> {
                     keys,
                     hold,
                     repeat,
+                    storm,
                     max,
-                })
+                }))
             }),
         (
             select(&["gauge", "counter", "x"]),

@@ -335,6 +335,7 @@ fn alert(reach: &Reach<'_>, a: &Alert) -> bool {
         && a.over_ns >= 0
         && a.hold_ns > 0
         && a.repeat_ns.is_none_or(|ns| ns > 0)
+        && a.storm_keys > 0
         && a.max_keys > 0
 }
 

@@ -309,6 +309,7 @@ record!(Alert {
     community: "community_id",
     hold_ns: "hold_ns",
     repeat_ns: "repeat_ns",
+    storm_keys: "storm",
     max_keys: "max",
 });
 record!(Metric {
