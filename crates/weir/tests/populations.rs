@@ -269,6 +269,16 @@ fn traffic() -> Vec<Computed> {
                 t::beacon,
             )
         },
+        Computed {
+            packets: t::answered_calls,
+            ..of(
+                "detectors/beacon_hours",
+                &[("score", "-1.0"), ("span", "24s"), ("step", "24s"), ("least", "5")],
+                &["ts", "client", "server"],
+                &["timing"],
+                t::beacon_hours,
+            )
+        },
     ]
 }
 

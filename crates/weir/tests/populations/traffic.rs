@@ -86,6 +86,29 @@ pub(crate) fn beacons() -> Vec<Packet> {
     all
 }
 
+/// Connections that a server takes up in 24 s: of a client that calls each second, and of one that
+/// calls after one to three.
+pub(crate) fn answered_calls() -> Vec<Packet> {
+    let mut dice = Dice::new(36);
+    let server = Ipv4Addr::new(203, 0, 113, 99);
+    let mut all = Vec::new();
+    for client in [1, 2] {
+        let host = Ipv4Addr::new(10, 0, 9, client);
+        let (mut second, mut port) = (24, 2000);
+        while second < 48 {
+            let at = second * SECOND + (100 + dice.below(700) as i64) * MS;
+            let frame = Frame::ethernet().ipv4(server, host).tcp(8443, port).flags(SYN | ACK);
+            let mut packet = Packet::new(at, (server, host), 6, &frame);
+            (packet.flags, packet.ports) = (SYN | ACK, Some((8443, port)));
+            all.push(packet);
+            second += if client == 1 { 1 } else { 1 + dice.below(3) as i64 };
+            port += 1;
+        }
+    }
+    all.sort_by_key(|packet| packet.at);
+    all
+}
+
 fn absent() -> String {
     Value::Absent.to_string()
 }
@@ -454,4 +477,18 @@ fn scores(calls: &[(i64, i64)]) -> Vec<f64> {
     let level = flat.max(modes).clamp(0.0, 1.0);
     let duration = if bars.len() < 6 { 0.0 } else { covered };
     vec![(timing + size + level + duration) / 4.0, timing, size, level, duration]
+}
+
+/// RITA's score of times alone, of calls in 24 s.
+pub(crate) fn beacon_hours(packets: &[Packet]) -> Own {
+    let mut calls: BTreeMap<(Ipv4Addr, Ipv4Addr), Vec<i64>> = BTreeMap::new();
+    for p in packets.iter().filter(|p| p.flags == SYN | ACK) {
+        calls.entry((p.dst, p.src)).or_default().push(p.at / SECOND);
+    }
+    let score = |((client, server), seconds): ((Ipv4Addr, Ipv4Addr), Vec<i64>)| {
+        let gaps: Vec<i64> = seconds.windows(2).map(|w| w[1] - w[0]).filter(|g| *g > 0).collect();
+        let keys = vec![time(24 * SECOND), client.to_string(), server.to_string()];
+        (keys, vec![regular(&gaps, 1.0)])
+    };
+    calls.into_iter().map(score).collect()
 }
