@@ -182,7 +182,7 @@ pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
 
 /// An alert for each host that sends, which ends two seconds after its last packet.
 pub(crate) const HOSTS: &str = "packets | summarize n = count() by host = ip.src every 1s \
-    | where n > 0 | alert \"{n} packets of {host}\" severity high hold 2s";
+    | where n > 0 | alert \"{n} packets of {host}\" severity high hold 2s storm 100000";
 
 /// A run over packets that the test writes.
 pub(crate) struct Streamed {
