@@ -17,10 +17,10 @@ use std::time::Duration;
 use weir_base::harmless::is_harmless;
 
 /// Times that a topic is asked for which has no leader yet, since it was made just now.
-const LEADER_TRIES: u32 = 20;
+pub(crate) const LEADER_TRIES: u32 = 20;
 
 /// How long is waited between these.
-const LEADER_PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const LEADER_PAUSE: Duration = Duration::from_millis(250);
 
 /// The properties of a client: those of the order, and `own`, which the order can't change.
 pub(crate) fn config(

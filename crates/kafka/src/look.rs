@@ -1,6 +1,8 @@
 //! Whether a topic is there, and which probes have written to it.
 
-use crate::client::{Watch, config, in_words, partition_of, partitions, plain};
+use crate::client::{
+    LEADER_PAUSE, LEADER_TRIES, Watch, config, in_words, partition_of, partitions, plain,
+};
 use crate::limits::{PROBES_MAX, START};
 use crate::order::{CarrierOrder, LogName, Roster};
 use crate::record::EPOCH_HEADER;
@@ -101,7 +103,7 @@ fn scan(
     let failed = |e: KafkaError| KafkaFault::Broker(in_words(&e));
     let (mut ends, mut list) = (BTreeMap::new(), TopicPartitionList::new());
     for partition in 0..count {
-        let (low, high) = client.fetch_watermarks(topic, partition, START).map_err(failed)?;
+        let (low, high) = watermarks(client, topic, partition).map_err(failed)?;
         if low < high {
             ends.insert(partition, high);
             list.add_partition_offset(topic, partition, Offset::Beginning).map_err(failed)?;
@@ -134,6 +136,28 @@ fn scan(
         }
     }
     one_partition_each(found)
+}
+
+/// Where the log of a partition begins and ends. One whose broker has just come back has no leader
+/// for a moment.
+fn watermarks(
+    client: &BaseConsumer<Watch>,
+    topic: &str,
+    partition: i32,
+) -> Result<(i64, i64), KafkaError> {
+    use rdkafka::error::RDKafkaErrorCode as Code;
+    for _ in 1..LEADER_TRIES {
+        let found = client.fetch_watermarks(topic, partition, START);
+        let code = found.as_ref().err().and_then(KafkaError::rdkafka_error_code);
+        match code {
+            Some(Code::NotLeaderForPartition | Code::LeaderNotAvailable) => {
+                // It has no partitions yet, and serves what has happened meanwhile.
+                client.poll(LEADER_PAUSE);
+            }
+            _ => return found,
+        }
+    }
+    client.fetch_watermarks(topic, partition, START)
 }
 
 /// Whether a record says that it is of a probe: others may write into the topic, too.
