@@ -63,7 +63,8 @@ pub struct Join {
 pub enum JoinKind {
     /// Every pair of rows that meet.
     Inner,
-    /// Also once each left row that met none in its whole interval, its right columns absent or as their defaults say.
+    /// Also once each left row that met none in its whole interval, its right columns absent or as
+    /// their defaults say.
     Left,
     /// Just the left rows that met none.
     Anti,

@@ -140,8 +140,8 @@ impl<'e> ActiveProgram<'e> {
         self.machine.count(ledger);
     }
 
-    /// Emits what is left of some pipelines, and of those that read them, when it is known what came
-    /// up to this time.
+    /// Emits what is left of some pipelines, and of those that read them. It is known what came up
+    /// to this time.
     pub(super) fn finish(
         &mut self,
         which: &dyn Fn(usize) -> bool,

@@ -5,7 +5,7 @@ use super::chunk::Chunk;
 use super::columns::FrameColumns;
 use crate::bits::Bits;
 use crate::interface::{CapturePoint, InterfaceNames};
-use crate::limits::{BATCH, FRAME_MAX};
+use crate::limits::BATCH;
 use crate::link_type::LinkType;
 use crate::time::LAST_TIME;
 use crate::walk::{Headers, Look, WINDOW};
@@ -24,14 +24,14 @@ pub struct FrameBatch {
     pub link: LinkType,
     /// Which packet of each frame fields mean, where packets are in tunnels.
     pub headers: Headers,
-    n: usize,
+    pub(super) n: usize,
     /// See [`FrameBatch::reached`].
     reached: Option<i64>,
     /// See [`FrameBatch::gap`].
     gap: Option<Gap>,
     pub(super) noted_times: Vec<i64>,
     late: Bits,
-    cols: Box<FrameColumns>,
+    pub(super) cols: Box<FrameColumns>,
     /// See [`FrameBatch::capture_point`]: of all frames, or where `mixed`, in the columns.
     point: CapturePoint,
     mixed: bool,
@@ -109,23 +109,6 @@ impl FrameBatch {
             c.point[i] = c.point[i - 1];
         }
         self.n = i + 1;
-    }
-
-    /// Takes the captured bytes for the length of frames whose record claims more than
-    /// [`FRAME_MAX`]: one forged number would outweigh all others in a sum. Returns how many there
-    /// are.
-    pub fn doubt_lengths(&mut self) -> u64 {
-        let FrameColumns { len, caplen, .. } = &mut *self.cols;
-        let longest = len[..self.n].iter().fold(0, |most, &len| most.max(len));
-        if longest <= FRAME_MAX {
-            return 0;
-        }
-        let mut doubted = 0;
-        for (len, caplen) in len[..self.n].iter_mut().zip(caplen).filter(|(l, _)| **l > FRAME_MAX) {
-            *len = *caplen;
-            doubted += 1;
-        }
-        doubted
     }
 
     /// Says that the frames to come are looked at by who pushes them, see [`FrameBatch::looks`].
