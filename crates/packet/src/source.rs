@@ -4,6 +4,7 @@ mod account;
 mod batch;
 mod chunk;
 mod columns;
+mod lengths;
 mod times;
 
 pub use crate::link_type::LinkType;

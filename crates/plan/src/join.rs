@@ -128,8 +128,8 @@ impl Join {
         time.saturating_add(self.wait())
     }
 
-    /// Whether nobody knows that a left row of this time meets no row, since what came is known up to
-    /// this time alone: its interval goes on after that.
+    /// Whether it is not known that a left row of this time meets no row, since what came is known
+    /// up to this time alone: its interval goes on after that.
     pub fn is_undecided(&self, time: i64, known_until: i64) -> bool {
         self.wait() > 0 && self.left_until(time) > known_until
     }

@@ -1,5 +1,5 @@
-//! Alerts of Weir itself: a query that reports alerts gives up rows for want of memory, so that what
-//! they are about can go unseen.
+//! Alerts of Weir itself: a query that reports alerts gives up rows for want of memory, so that
+//! what they are about can go unseen.
 
 use crate::observe::Observer;
 use std::collections::BTreeMap;
