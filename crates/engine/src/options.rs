@@ -34,9 +34,9 @@ pub struct Options {
     pub hash_key: HashKey,
     /// Asks from elsewhere what happened so far.
     pub inquiry: Option<Arc<Inquiry>>,
-    /// Whether the sink is told [what was counted](crate::rows::Sink::counted) with each answer to
-    /// an inquiry, and not at the end alone. What it makes of that does not follow from packets
-    /// alone.
+    /// Whether the sink gets [the counts so far](crate::rows::Sink::counted) with each answer to an
+    /// inquiry; otherwise it gets those of the end alone. Rows that it makes of them depend on when
+    /// somebody asked, and not on the packets alone.
     pub tell_counts: bool,
     /// Alerts that are not reported; the list may change from elsewhere.
     pub suppressions: SuppressionList,

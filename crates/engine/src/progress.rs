@@ -15,7 +15,7 @@ pub(crate) struct Progress<'a> {
     pub(crate) batches: u64,
     /// May ask for statistics.
     pub(crate) inquiry: Option<&'a Inquiry>,
-    /// Whether the sink is told what was counted when somebody asks.
+    /// Whether the sink gets the counts, too, when somebody asks.
     pub(crate) tells: bool,
     /// What was counted by programs that ran before.
     pub(crate) past: &'a Ledger,

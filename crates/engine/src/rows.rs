@@ -430,7 +430,7 @@ pub trait Sink {
     /// As for [`Sink::open`].
     fn finish(&mut self) -> io::Result<()>;
 
-    /// Told what was counted so far, and which time the packets have come to: at the end, before
+    /// Takes the counts so far, and the time that the packets have come to: at the end, before
     /// [`Sink::finish`], and with answers to [inquiries](crate::inquiry::Inquiry) if
     /// [`Options`](crate::run::Options) say so. It may make rows of that.
     ///

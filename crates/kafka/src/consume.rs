@@ -1,9 +1,9 @@
 //! The log of a probe, to a stream.
 
 use crate::client::{Watch, in_words, partition_of, partitions};
-use crate::limits::{FAULTS_NAMED, START};
+use crate::limits::FAULTS_NAMED;
 use crate::log::{LogCounts, NotTaken, ProbeLog};
-use crate::look::{consumer, is_lasting, serve};
+use crate::look::{consumer, is_lasting, serve, watermarks};
 use crate::order::{CarrierOrder, Detail, LogEnd, LogOrder, LogStart};
 use crate::record::{END_HEADER, EPOCH_HEADER, PART_HEADER, RETIRE_HEADER, RecordView};
 use crate::{KafkaFault, Say};
@@ -70,7 +70,7 @@ impl Reading<'_> {
             LogStart::Earliest => Offset::Beginning,
             LogStart::Latest => Offset::End,
             LogStart::Offset(offset) => {
-                let ends = self.client.fetch_watermarks(topic, self.partition, START);
+                let ends = watermarks(&self.client, topic, self.partition);
                 let (low, high) = ends.map_err(failed)?;
                 if !(low..=high).contains(&offset) {
                     return Err(KafkaFault::Log(format!(

@@ -140,7 +140,7 @@ fn scan(
 
 /// Where the log of a partition begins and ends. One whose broker has just come back has no leader
 /// for a moment.
-fn watermarks(
+pub(crate) fn watermarks(
     client: &BaseConsumer<Watch>,
     topic: &str,
     partition: i32,

@@ -7,7 +7,7 @@ use crate::record::RETIRE_HEADER;
 use crate::{KafkaFault, Say};
 use rdkafka::message::{Header, OwnedHeaders};
 
-/// What delivery depends on.
+/// Properties of the client that make the record arrive, or say soon that it did not.
 const OWN: &[(&str, &str)] = &[("acks", "all"), ("message.timeout.ms", "30000")];
 
 /// Writes into the log of a probe that it is gone: nothing waits for it until it sends again. Says

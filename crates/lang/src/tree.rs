@@ -106,14 +106,12 @@ pub(crate) struct Capture {
     pub(crate) keys: Vec<Item>,
 }
 
-/// `alert "text" severity high key … hold D repeat D max N`
+/// `alert "text" severity high key … hold D repeat D storm N max N`
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Alert {
     /// A string.
     pub(crate) text: Expr,
     pub(crate) severity: Option<Name>,
-    /// How many keys that begin within a minute are told of by themselves.
-    pub(crate) storm: Option<Expr>,
     /// Texts, too.
     pub(crate) category: Option<Expr>,
     pub(crate) technique: Option<Expr>,
@@ -121,6 +119,8 @@ pub(crate) struct Alert {
     pub(crate) keys: Vec<Name>,
     pub(crate) hold: Option<Expr>,
     pub(crate) repeat: Option<Expr>,
+    /// Keys that begin within a minute and are reported one by one.
+    pub(crate) storm: Option<Expr>,
     pub(crate) max: Option<Expr>,
 }
 

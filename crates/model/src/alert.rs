@@ -20,7 +20,7 @@ pub(super) struct FiringModel {
     put_at: i64,
     /// Whether a row of it was put out.
     shown: bool,
-    /// Whether it is told of in a storm.
+    /// Whether it is reported in a storm.
     in_storm: bool,
     /// What all of its rows have in common.
     episode: Episode,
@@ -28,7 +28,7 @@ pub(super) struct FiringModel {
     peak: Report,
 }
 
-/// How many keys began in which minute, and those that are told of together.
+/// How many keys began in the latest minute, and those that are reported together.
 #[derive(Default)]
 pub(super) struct StormModel {
     /// The number of the latest minute, if a key began.
@@ -270,7 +270,7 @@ impl Episode {
 }
 
 impl StormModel {
-    /// Whether one more key may be told of by itself in this minute; counts it.
+    /// Whether one more key may be reported by itself in this minute; counts it.
     fn admits(&mut self, plan: &Alert, now: i64) -> bool {
         let minute = now.div_euclid(60_000_000_000);
         if self.minute.is_none_or(|before| minute > before) {

@@ -21,8 +21,8 @@ use weir_base::alert::AlertSeverity;
 /// row of state [`AlertState::Open`] for each key that still fires.
 ///
 /// In each minute of 60 s from 1970 on, by the time that rows came, at most `storm_keys` keys are
-/// reported with a row of state start. One that would be a further one is told of with others: as
-/// long as it fires there is no row of it, and it asserts the *storm* of the rule with each of its
+/// reported with a row of state start. A further key is reported with others: as long as it
+/// fires there is no row of it, and it asserts the *storm* of the rule with each of its
 /// rows. The storm begins, goes on and ends as a key does. Its rows say [`STORM_KEY`] for the key,
 /// count keys instead of rows, and put how many before the message; what they say of packets is the
 /// first and the last of all, and the rest is as of a key whose rows are those that its keys began
@@ -77,16 +77,16 @@ pub struct Alert {
     pub hold_ns: i64,
     /// How long until a key that fires is told of again.
     pub repeat_ns: Option<i64>,
-    /// Keys that may begin within a minute and be told of one by one.
+    /// Keys that may begin within a minute and are reported one by one.
     pub storm_keys: u64,
     /// Keys that fire at once.
     pub max_keys: u64,
 }
 
-/// The key of the alerts that are told of together.
+/// The key of an alert that stands for many keys.
 pub const STORM_KEY: &str = "storm";
 
-/// The message of so many keys that are told of together, of which one has this message.
+/// The message of an alert that stands for so many keys, of which one has this message.
 pub fn storm_text(keys: i64, message: &str) -> String {
     format!("and {keys} more: {message}")
 }

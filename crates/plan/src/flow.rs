@@ -146,6 +146,17 @@ impl StageFlows {
         (all, self.others)
     }
 
+    /// Rows and keys that found no room, by program; and those of stages beyond the bound of
+    /// [`StageFlows::totals`].
+    pub fn evicted(&self) -> (BTreeMap<String, u64>, u64) {
+        let (flows, others) = self.totals();
+        let mut programs = BTreeMap::new();
+        for (name, flow) in flows {
+            *programs.entry(name.program).or_default() += flow.evicted;
+        }
+        (programs, others.evicted)
+    }
+
     /// Each stage, with what has gone through it on each worker.
     pub fn iter(&self) -> impl Iterator<Item = (FlowPlace, &[StageFlow])> {
         self.stages.iter().map(|(place, flows)| (*place, flows.as_slice()))

@@ -1,5 +1,5 @@
-//! Alerts of Weir itself: a query that reports alerts gives up rows for want of memory, so that
-//! what they are about can go unseen.
+//! Alerts of Weir itself: a query with an `alert` gives up rows for want of room, so that an attack
+//! can go unseen.
 
 use crate::observe::Observer;
 use std::collections::BTreeMap;
@@ -17,16 +17,17 @@ const HOLD_NS: i64 = 300 * 1_000_000_000;
 
 const CATEGORY: &str = "Misc activity";
 
-/// Reports that queries give up rows: among the alerts of each, since those who read them are
-/// those to know.
+/// Reports that queries give up rows: among the alerts of each query, since the readers of those
+/// alerts have to know it.
 #[derive(Default)]
 pub(crate) struct EvictionAlerts {
     /// The outputs that are alerts.
     outputs: Vec<AlertOutput>,
     /// By program.
     programs: BTreeMap<String, Evicting>,
-    /// Which time the packets had come to when it was last told.
+    /// The time that the packets had come to when counts came last.
     told_at: Option<i64>,
+    /// Rows that it has made.
     rows: u64,
 }
 
@@ -38,17 +39,18 @@ struct AlertOutput {
     schema: Schema,
 }
 
-/// What is known of a program that gives up rows.
+/// The evictions of a program so far.
 #[derive(Default)]
 struct Evicting {
     /// Rows that it gave up so far.
     seen: u64,
     /// The alert, if there is one.
-    episode: Option<Episode>,
+    episode: Option<EvictionEpisode>,
 }
 
 /// An alert that holds.
-struct Episode {
+struct EvictionEpisode {
+    /// The time from which on rows may have been given up, and the latest one at which some were.
     first: i64,
     last: i64,
     /// How often more rows were given up.
@@ -67,7 +69,7 @@ impl EvictionAlerts {
         let since = self.told_at.unwrap_or(time);
         let program = self.programs.entry(self.outputs[at].program.clone()).or_default();
         let more = evicted.saturating_sub(std::mem::replace(&mut program.seen, evicted));
-        let is_over = |episode: &Episode| time.saturating_sub(episode.last) > HOLD_NS;
+        let is_over = |episode: &EvictionEpisode| time.saturating_sub(episode.last) > HOLD_NS;
         match &mut program.episode {
             Some(episode) if more > 0 => {
                 (episode.last, episode.times) = (time, episode.times + 1);
@@ -76,7 +78,7 @@ impl EvictionAlerts {
             }
             Some(episode) if is_over(episode) => self.end(at, AlertState::End, to),
             None if more > 0 => {
-                let episode = Episode { first: since, last: time, times: 1, rows: more };
+                let episode = EvictionEpisode { first: since, last: time, times: 1, rows: more };
                 program.episode = Some(episode);
                 self.put(at, AlertState::Start, to)
             }
@@ -103,9 +105,12 @@ impl EvictionAlerts {
             _ => episode.last,
         };
         let mut rows = Rows::new(schema);
-        for (c, Column { name, .. }) in schema.columns.iter().enumerate().take(Alert::COLUMNS) {
+        for (column, Column { name, ty }) in rows.columns.iter_mut().zip(&schema.columns) {
             let value = episode.value(name, (program, state, ts));
-            set_cell(&mut rows.columns[c], 0, &value, &mut rows.arena);
+            // A query may have given a column of its own such a name.
+            let fits = value.ty().as_ref() == Some(ty);
+            let value = if fits { value } else { Value::Absent };
+            set_cell(column, 0, &value, &mut rows.arena);
         }
         set_cell(&mut rows.time, 0, &Value::Time(ts), &mut rows.arena);
         (rows.len, rows.order, rows.clock) = (1, vec![0], vec![ts]);
@@ -114,7 +119,7 @@ impl EvictionAlerts {
     }
 }
 
-impl Episode {
+impl EvictionEpisode {
     /// What stands in a column of an alert.
     fn value(&self, column: &str, (program, state, ts): (&str, AlertState, i64)) -> Value {
         let text = |text: &str| Value::Str(text.into());
@@ -127,7 +132,7 @@ impl Episode {
             "alert.state" => text(state.name()),
             "alert.severity" => text(AlertSeverity::High.name()),
             "alert.message" => text(&format!(
-                "{called} gave up {n} {rows} for want of memory: what they are about goes unseen"
+                "{called} gave up {n} {rows} for want of room: what they are about goes unseen"
             )),
             "alert.key" => text(&format!("program={program}")),
             "alert.field" => text("evicted"),
@@ -138,8 +143,8 @@ impl Episode {
             "alert.rows" => Value::Int(self.times),
             "alert.category" => text(CATEGORY),
             "alert.next" => text(
-                "give the run more --memory, or leave queries out; `weir ctl stats` says which \
-                 stages gave rows up, and whether one sender fills them",
+                "see whether one sender fills it; --memory, or `max` in the query, makes more \
+                 room, and `weir ctl stats` says which stages gave rows up",
             ),
             _ => Value::Absent,
         }
@@ -168,10 +173,7 @@ impl Observer for EvictionAlerts {
     }
 
     fn counted(&mut self, ledger: &Ledger, time: i64, to: &mut dyn Sink) -> io::Result<()> {
-        let mut evicted: BTreeMap<String, u64> = BTreeMap::new();
-        for (name, flow) in ledger.flows.totals().0 {
-            *evicted.entry(name.program).or_default() += flow.evicted;
-        }
+        let (evicted, _) = ledger.flows.evicted();
         for at in 0..self.outputs.len() {
             let of_program = evicted.get(&self.outputs[at].program).copied().unwrap_or(0);
             self.observe(at, (of_program, time), to)?;

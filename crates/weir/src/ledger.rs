@@ -2,7 +2,6 @@
 
 use crate::wire;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weir_capture::lookback::LookbackCounts;
 use weir_engine::counters::{EndCounts, Ledger, Traffic};
@@ -390,17 +389,13 @@ fn late_text(ledger: &Ledger) -> String {
 
 /// Rows and keys that found no room, and of which programs most were, where there are several.
 fn evicted_text(ledger: &Ledger) -> String {
-    let (flows, others) = ledger.flows.totals();
-    let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
-    for (name, flow) in &flows {
-        *programs.entry(&name.program).or_default() += flow.evicted;
-    }
+    let (mut programs, others) = ledger.flows.evicted();
     let several = programs.len() > 1;
     let unnamed = programs.remove("").unwrap_or(0);
     let mut evicting: Vec<_> = programs.into_iter().filter(|(_, evicted)| *evicted > 0).collect();
     evicting.sort_by_key(|(_, evicted)| Reverse(*evicted));
     let rest = evicting.iter().skip(EVICTING_NAMED).map(|(_, evicted)| *evicted);
-    let rest = rest.sum::<u64>() + unnamed + others.evicted;
+    let rest = rest.sum::<u64>() + unnamed + others;
     let named = evicting.iter().take(EVICTING_NAMED);
     let mut parts: Vec<_> = named.map(|(name, evicted)| format!("{evicted} of {name}")).collect();
     if rest > 0 {

@@ -14,7 +14,7 @@ pub(crate) trait Observer {
     /// Sees rows of the output of that number.
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()>;
 
-    /// Is told what was counted; rows that it makes of that go to `to`.
+    /// Takes the counts so far; rows that it makes of them go to `to`.
     fn counted(&mut self, _ledger: &Ledger, _time: i64, _to: &mut dyn Sink) -> io::Result<()> {
         Ok(())
     }
@@ -59,8 +59,9 @@ impl<O: Observer> Sink for Observed<'_, O> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.observer.finish(&mut *self.to)?;
-        self.to.finish()
+        let observed = self.observer.finish(&mut *self.to);
+        // What was written before is finished in any case.
+        self.to.finish().and(observed)
     }
 
     fn counted(&mut self, ledger: &Ledger, time: i64) -> io::Result<()> {

@@ -210,7 +210,7 @@ impl Stats {
         self.every("stats", period, Stats::print)
     }
 
-    /// Asks after each `period` what was counted, so that the sink is told, as long as the run
+    /// Asks for the counts after each `period`, so that the sink gets them, as long as the run
     /// lasts.
     pub(crate) fn look_every(&self, period: Duration) -> io::Result<()> {
         self.every("look", period, |stats| stats.inquiry.ask())

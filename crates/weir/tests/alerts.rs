@@ -132,9 +132,32 @@ fn rows_that_were_given_up_are_an_alert() {
             (&row["alert.severity"], &row["alert.field"]),
             (&"high".into(), &"evicted".into())
         );
-        assert!(row["alert.message"].as_str().expect("text").contains("for want of memory"));
+        assert!(row["alert.message"].as_str().expect("text").contains("for want of room"));
         assert!(row["n"].is_null() && row["ip.src"].is_null(), "{row}");
     }
     assert_eq!(run("5", "3").0, own);
     assert_eq!(run("500", "1").0, Vec::<serde_json::Value>::new());
+}
+
+/// A query may give columns of its own the names of an alert's, with other types.
+#[test]
+fn an_alert_of_evictions_fits_the_columns_of_its_output() {
+    let folder = workplace();
+    let query = "packets | summarize n = count() by ip.src max 2 every 10s | where n >= 1 \
+        | alert \"{ip.src}\" severity low hold 1m | project n, alert.severity, alert.rule, \
+        alert.message, alert.value = concat(\"x\", alert.state), ts = 7, alert.first";
+    let args = ["run", "-q", "-r", "fixtures/mixed.pcap", "-o", "json", "-e", query];
+    let output = Command::cargo_bin("weir").expect("the binary");
+    let output = { output }.current_dir(folder.path()).args(args).output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let rows = String::from_utf8(output.stdout).expect("text");
+    let own: Vec<&str> =
+        rows.lines().filter(|row| row.contains("\"alert.rule\":\"evictions\"")).collect();
+    assert_eq!(own.len(), 2, "{rows}");
+    for row in own {
+        let row: serde_json::Value = serde_json::from_str(row).expect("JSON");
+        assert!(row["n"].is_null() && row["alert.value"].is_null() && row["ts"].is_null());
+        assert!(row["alert.first"].is_string() && row["alert.severity"] == "high", "{row}");
+    }
 }

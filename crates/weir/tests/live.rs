@@ -301,6 +301,32 @@ fn windows_close_while_the_wire_is_quiet() {
     }
 }
 
+/// A query that gives up rows says so among its alerts, while the run goes on.
+#[test]
+fn rows_that_are_given_up_were_told_at_the_end_alone() {
+    if !namespace("rows_that_are_given_up_were_told_at_the_end_alone") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | summarize n = count() by udp.dport max 1 every 1s | where n > 0 \
+                 | alert \"{n} to {udp.dport}\" hold 1h";
+    for workers in ["1", "2"] {
+        let mut run = Run::start(&["run", "-e", query, "-i", "v1", "-o", "json", "-j", workers]);
+        let sender = Sender::new("v0");
+        (1..=20).for_each(|i| sender.send(&udp(i)));
+        let mut rows = BufReader::new(run.child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("\"alert.rule\":\"evictions\"") {
+            line.clear();
+            assert!(rows.read_line(&mut line).expect("rows") > 0, "no alert of it");
+        }
+        assert!(line.contains("\"alert.state\":\"start\""), "{line}");
+        assert!(run.child.try_wait().expect("it can be asked").is_none(), "the run has ended");
+        run.signal("-TERM");
+        assert_eq!(run.child.wait().expect("ends").code(), Some(0));
+    }
+}
+
 /// Windows that lack frames say so, and those before do not.
 #[test]
 fn windows_say_what_they_lack() {

@@ -36,6 +36,7 @@ const LG_REGISTERS: u8 = 12;
 /// Bytes before the registers of an encoded sketch that has them all, and of the whole.
 const DENSE_HEAD: usize = 40;
 pub(super) const DENSE_BYTES: usize = DENSE_HEAD + (1 << LG_REGISTERS);
+
 /// Values that stand in the cells of a group.
 const INLINE: u64 = 3;
 
@@ -44,7 +45,7 @@ const INLINE: u64 = 3;
 pub(super) struct ApproxDistinct {
     classes: Vec<Class>,
     sketches: Vec<HllSketch>,
-    /// What these take.
+    /// Bytes that the sketches take.
     bytes: usize,
     evicted: u64,
 }
@@ -148,7 +149,7 @@ impl ApproxDistinct {
             let sketch = &mut self.sketches[(*n - INLINE - 1) as usize];
             let before = sketch.estimated_size();
             sketch.update(item);
-            self.bytes += sketch.estimated_size() - before;
+            self.bytes = self.bytes + sketch.estimated_size() - before;
             return;
         }
         let here = *n as usize;
@@ -190,7 +191,7 @@ impl ApproxDistinct {
             let mine = &mut self.sketches[(*n - INLINE - 1) as usize];
             let before = mine.estimated_size();
             *mine = union(mine, theirs);
-            self.bytes = self.bytes - before + mine.estimated_size();
+            self.bytes = self.bytes + mine.estimated_size() - before;
             return;
         }
         let mut new = theirs.clone();

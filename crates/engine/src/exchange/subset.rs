@@ -30,8 +30,8 @@ impl Subset<'_> {
             ledger.received -= others;
         } else {
             (ledger.received, ledger.filtered) = (packets, 0);
-            (ledger.wild, ledger.disordered, ledger.untimed) = (0, 0, 0);
-            ledger.overlong = 0;
+            (ledger.wild, ledger.disordered) = (0, 0);
+            (ledger.untimed, ledger.overlong) = (0, 0);
             ledger.lost = weir_packet::source::Lost::default();
         }
     }

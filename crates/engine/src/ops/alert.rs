@@ -225,9 +225,7 @@ impl Alerts {
         };
         all.at = all.at.max(when.came);
         all.first = [all.first, seen.first].into_iter().flatten().min();
-        all.last = all.last.max(last_packet(&seen, when, &report.plan));
-        all.rows += 1;
-        all.least = least(all.least, seen.completeness);
+        all.add(&seen, last_packet(&seen, when, &report.plan));
         let exceeds = seen.exceeds(&all.peak, report.plan.compared.as_ref().map(|c| c.peak));
         let since = when.came.saturating_sub(all.put_at);
         if report.plan.repeat_ns.is_some_and(|ns| since >= ns) {
@@ -252,9 +250,7 @@ impl Alerts {
     fn go_on(&mut self, slot: u32, seen: Evidence, when: When, next: &mut Next<'_>) {
         let plan = &self.report.plan;
         let firing = self.firing.assert_at(slot, when.came);
-        firing.last = firing.last.max(last_packet(&seen, when, plan));
-        firing.rows += 1;
-        firing.least = least(firing.least, seen.completeness);
+        firing.add(&seen, last_packet(&seen, when, plan));
         if firing.told == Told::Together {
             return self.go_on_together(&seen, when);
         }
@@ -349,14 +345,6 @@ fn last_packet(seen: &Evidence, when: When, plan: &Alert) -> Option<i64> {
 /// Whether a list says that this is not reported.
 fn is_suppressed(suppressor: Option<&Suppressor>, seen: &Evidence, when: When) -> bool {
     suppressor.is_some_and(|list| list.suppresses(&seen.rest, when.came))
-}
-
-/// The smaller of two shares, of which either may be missing.
-fn least(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if b.total_cmp(&a).is_lt() { b } else { a }),
-        (a, b) => a.or(b),
-    }
 }
 
 impl Hold for Alerts {

@@ -63,6 +63,21 @@ impl Firing {
         let (shown, told) = (false, Told::Alone);
         Firing { at: 0, put_at: 0, first, last, shown, told, rows: 0, least, peak }
     }
+
+    /// Takes in a further row, whose last packet was then.
+    pub(super) fn add(&mut self, seen: &Evidence, last: Option<i64>) {
+        self.last = self.last.max(last);
+        self.rows += 1;
+        self.least = least(self.least, seen.completeness);
+    }
+}
+
+/// The smaller of two shares, of which either may be missing.
+fn least(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.total_cmp(&a).is_lt() { b } else { a }),
+        (a, b) => a.or(b),
+    }
 }
 
 /// Keys that fire, in numbered slots.

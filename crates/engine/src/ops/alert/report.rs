@@ -104,7 +104,7 @@ impl Report {
             };
             message = text(&storm_text(firing.rows, one));
             key = text(STORM_KEY);
-            suppress = self.rule_line();
+            suppress = Value::Str(self.rule_line().into());
         }
         let ts = match state {
             AlertState::Start | AlertState::Ongoing => time(seen.ts),
@@ -136,16 +136,15 @@ impl Report {
     }
 
     /// The line that suppresses the whole rule.
-    fn rule_line(&self) -> Value {
+    fn rule_line(&self) -> String {
         let mut line = String::new();
         quote(&self.plan.rule, &mut line);
-        Value::Str(line.into())
+        line
     }
 
     /// The key as text, and the line that suppresses it.
     fn names(&self, seen: &Evidence) -> (Value, Value) {
-        let mut line = String::new();
-        quote(&self.plan.rule, &mut line);
+        let mut line = self.rule_line();
         if self.keys.is_empty() {
             return (Value::Absent, Value::Str(line.into()));
         }

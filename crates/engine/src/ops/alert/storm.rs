@@ -3,7 +3,7 @@
 use super::firing::Firing;
 use weir_plan::limits::ALERT_STORM_NS;
 
-/// What is known of how many keys begin.
+/// Counts the keys that begin in a minute, and holds those that are reported together.
 #[derive(Debug)]
 pub(super) struct Storm {
     /// The latest minute in which one began.

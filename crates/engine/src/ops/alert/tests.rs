@@ -294,10 +294,10 @@ fn where_keys_are_too_many_the_oldest_ends() {
     assert_eq!(evicted, 2);
 }
 
-/// Of many keys that begin at once some are told of one by one, and the rest as one alert, which
-/// counts them. A minute later keys are told of by themselves again.
+/// Of many keys that begin at once the first are reported one by one, and the others as one alert,
+/// which counts them. In the next minute keys are reported one by one again.
 #[test]
-fn keys_beyond_those_of_a_storm_are_told_of_together() {
+fn keys_that_begin_in_a_storm_are_reported_together() {
     let alert = Alert { storm_keys: 2, ..alert() };
     let mut packets: Vec<(i64, u8, usize)> = (1..=6).map(|n| (i64::from(n), n, 10)).collect();
     // Host 4 has more and goes on, host 2 does, too; then one after the other.
@@ -320,7 +320,7 @@ fn keys_beyond_those_of_a_storm_are_told_of_together() {
         ]
     );
     assert_eq!(evicted, 0);
-    // What it says: how many, and of which rule.
+    // The message says how many keys there are, and the line suppresses the rule.
     let stages = vec![packet_rows(), Stage::Alert(Box::new(alert))];
     let program = program(stages);
     let rows = check(&program, &Functions::default(), &frames(&packets));
@@ -332,7 +332,7 @@ fn keys_beyond_those_of_a_storm_are_told_of_together() {
     assert_eq!(said[6], "start storm and 1 more: 10.0.0.7 had 1 rule", "within the same minute");
 }
 
-/// A list leaves keys out before they are counted, and a storm that lasts is told of again.
+/// A storm that lasts is reported again after each `repeat`, with the keys so far.
 #[test]
 fn a_storm_goes_on_with_keys_that_begin() {
     let alert = Alert { storm_keys: 1, repeat_ns: Some(S), hold_ns: 5 * S, ..alert() };

@@ -140,7 +140,7 @@ fn the_end_of_the_input_is_no_silence() {
     assert_eq!(rows(JoinKind::Anti, 1100), ["0: 1 7", "0: 2 8"]);
     assert_eq!(rows(JoinKind::Left, 1099), ["0: 1 7 absent", "0: 3 9 4"]);
     assert_eq!(rows(JoinKind::Inner, 250), ["0: 3 9 4"]);
-    // What came before a row is known with that row.
+    // An interval that ends with the row itself is over when the row comes.
     assert_eq!(joined(JoinKind::Anti, (-1000, 0), &packets(250)).len(), 3);
     for (kind, undecided) in [(JoinKind::Anti, 1), (JoinKind::Left, 1), (JoinKind::Inner, 0)] {
         let mut program = sides();

@@ -17,6 +17,7 @@ use crate::shelf::Shelf;
 use crate::stats::Stats;
 use crate::user::user_ids;
 use crate::{delivery, lookback, signals};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -165,15 +166,15 @@ impl Run<'_> {
         }
     }
 
+    /// Prints counts as often as `--stats` says.
+    fn print_counts(&self, stats: &Stats) -> io::Result<()> {
+        self.options.stats.map_or(Ok(()), |period| stats.print_every(period))
+    }
+
     /// Runs as a probe: what its workers hand over is for `weir merge`.
     fn probe(self, publisher: Publisher, opened: Opened) -> anyhow::Result<Status> {
         let Opened { mut source, mut made, stats, .. } = opened;
-        if self.is_live() {
-            stats.look_every(LOOK_EVERY)?;
-        }
-        if let Some(period) = self.options.stats {
-            stats.print_every(period)?;
-        }
+        self.print_counts(&stats)?;
         made.keep();
         let Published { outcome, carrier } = self.publish(publisher, &mut source, &stats)?;
         let ended = self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed), None);
@@ -194,9 +195,8 @@ impl Run<'_> {
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
         let Opened { source, outlets, files, mut made, stats, stream, .. } = opened;
         let (server, http, kernel) = (opened.server, opened.http, opened.kernel);
-        let carriers = opened.carriers;
+        let (carriers, courier, plot) = (opened.carriers, opened.courier, opened.plot);
         self.rows_pipe = carriers.rows_pipe()?;
-        let (courier, plot) = (opened.courier, opened.plot);
         let mut progress = self.progress(stream);
         let table = RowOptions {
             time: self.options.rows.time_format(self.options.rules.time_zone),
@@ -229,9 +229,10 @@ impl Run<'_> {
         if let Some(asking) = source.asking() {
             sink = lookback::Asks::new(asking).on_the_way(sink);
         }
-        if let Some(period) = self.options.stats {
-            stats.print_every(period)?;
+        if self.is_live() {
+            stats.look_every(LOOK_EVERY)?;
         }
+        self.print_counts(&stats)?;
         made.keep();
         if let Some(kernel) = &kernel {
             stats.report_kernel(Arc::clone(kernel));
