@@ -153,14 +153,17 @@ fn sliding(packets: impl Iterator<Item = Packet>) -> Part {
     rows(counts.iter().map(|((start, src), c)| windowed(*start).cell(*src).cell(c.0).cell(c.1)))
 }
 
-/// By looking through all answers of the connection.
+/// By looking through all answers of the connection. One that comes after the end may be an answer,
+/// so that nothing is known of the last three seconds.
 fn interval_join(packets: impl Iterator<Item = Packet>) -> Part {
     let conn = |p: &Packet| {
         let ends = [(p.src, p.sport), (p.dst, p.dport)];
         [ends[0].min(ends[1]), ends[0].max(ends[1])]
     };
     let (mut asked, mut answers) = (Vec::new(), HashMap::<_, Vec<i64>>::new());
+    let mut end = i64::MIN;
     for p in packets {
+        end = end.max(p.ts);
         match p.tcp_flags.map(|f| f & 0x12) {
             Some(0x02) => asked.push(p),
             Some(0x12) => answers.entry(conn(&p)).or_default().push(p.ts),
@@ -171,7 +174,8 @@ fn interval_join(packets: impl Iterator<Item = Packet>) -> Part {
     let met =
         |p: &Packet| answers.get(&conn(p)).is_some_and(|all| all.iter().any(|ts| in_time(p, ts)));
     let row = |p: &Packet| RowDigest::new().cell(p.ts as u64).cell(p.src).cell(p.dst).cell(p.dport);
-    rows(asked.iter().filter(|p| !met(p)).map(row))
+    let is_known = |p: &&Packet| p.ts + 3 * WINDOW_NS <= end;
+    rows(asked.iter().filter(is_known).filter(|p| !met(p)).map(row))
 }
 
 /// The values at two ranks, by sorting all values; of 16 bits, so quantiles of them are exact.
@@ -292,6 +296,8 @@ mod tests {
         for preset in &PRESETS {
             let mut options = preset.options.clone();
             (options.packets, options.conversations) = (6_000, 1_000);
+            // So that it goes on for longer than answers are waited for.
+            options.gap_ns = 1_000_000;
             let (trace, truth) = options.make(folder.path()).expect("written");
             for work in &WORKS {
                 let what = format!("{} on {}", work.name, preset.name);

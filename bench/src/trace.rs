@@ -20,9 +20,6 @@ use std::path::{Path, PathBuf};
 /// Nanoseconds since 1970 before the first packet.
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
-/// Mean gap between packets: one million of them make a second.
-const GAP_NS: u64 = 1_000;
-
 /// Frame lengths on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sizes {
@@ -49,6 +46,8 @@ pub(crate) struct TraceOptions {
     pub(crate) ipv6: f64,
     /// Share of conversations over UDP; the others are TCP.
     pub(crate) udp: f64,
+    /// Mean nanoseconds between packets.
+    pub(crate) gap_ns: u64,
     /// Where the random stream starts.
     pub(crate) seed: u64,
 }
@@ -77,6 +76,7 @@ pub(crate) static PRESETS: [Preset; 3] = [
             snaplen: 65_535,
             ipv6: 0.0,
             udp: 0.3,
+            gap_ns: 1_000,
             seed: 42,
         },
         table_log2: (19, 10),
@@ -91,6 +91,7 @@ pub(crate) static PRESETS: [Preset; 3] = [
             snaplen: 65_535,
             ipv6: 0.0,
             udp: 0.3,
+            gap_ns: 1_000,
             seed: 42,
         },
         table_log2: (24, 10),
@@ -105,6 +106,7 @@ pub(crate) static PRESETS: [Preset; 3] = [
             snaplen: 96,
             ipv6: 0.15,
             udp: 0.2,
+            gap_ns: 1_000,
             seed: 42,
         },
         table_log2: (22, 19),
@@ -142,13 +144,14 @@ impl TraceOptions {
             Sizes::Trimodal => "trimodal",
         };
         format!(
-            "n{}-f{}-z{}-{sizes}-s{}-v6_{}-udp_{}-seed{}.pcap",
+            "n{}-f{}-z{}-{sizes}-s{}-v6_{}-udp_{}-gap{}-seed{}.pcap",
             self.packets,
             self.conversations,
             self.zipf,
             self.snaplen,
             self.ipv6,
             self.udp,
+            self.gap_ns,
             self.seed
         )
     }
@@ -190,7 +193,7 @@ impl TraceOptions {
             let random = rng.next();
             let conversation = &mut conversations[number as usize];
             let frame = self.next(number, totals[number as usize], conversation, random);
-            now += GAP_NS / 2 + (((random & 0xf_ffff) * GAP_NS) >> 20);
+            now += self.gap_ns / 2 + (((random & 0xf_ffff) * self.gap_ns) >> 20);
             frame.write(now, self.snaplen, out)?;
 
             truth.bytes += u64::from(frame.wire_len);

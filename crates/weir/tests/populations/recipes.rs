@@ -170,7 +170,8 @@ fn handshakes_are_timed_once_and_anew_where_a_port_is_used_again() {
     assert!(captures.is_empty() || compared > 50, "{compared}");
 }
 
-const MESSAGES: &str = "packets | where dns
+/// Also of packets that are no messages: they say how long the capture goes on.
+const MESSAGES: &str = "packets
     | project ts, ip.src, sport, ip.dst, dport, dns.qr, dns.id, dns.qname, dns.qtype";
 
 /// Of each question its row, and the time to the first answer after it within five seconds.
@@ -185,7 +186,7 @@ fn answered(messages: &[Row]) -> Vec<(&Row, Option<i64>)> {
         answers.entry(key(row, true)).or_default().push(int(&row[0]));
     }
     let mut seen = BTreeSet::new();
-    let questions = messages.iter().filter(|row| !is_answer(row));
+    let questions = messages.iter().filter(|row| row[5] == Value::Bool(false));
     let questions = questions.filter(|row| seen.insert((int(&row[0]), key(row, false))));
     let questions: Vec<&Row> = questions.collect();
     let took = |row: &Row| {
@@ -211,7 +212,11 @@ fn answer_times(messages: &[Row]) -> Vec<Row> {
 
 fn unanswered(messages: &[Row]) -> Vec<Row> {
     let mut names: BTreeMap<[String; 2], (Row, i64)> = BTreeMap::new();
-    for (row, _) in answered(messages).into_iter().filter(|(_, took)| took.is_none()) {
+    // An answer to a question that comes just before the end may have come after it.
+    let timed = messages.iter().filter(|row| row[0] != Value::Absent);
+    let end = timed.map(|row| int(&row[0])).max().unwrap_or(0);
+    let is_lost = |row: &Row, took: Option<i64>| took.is_none() && int(&row[0]) + 5 * SECOND <= end;
+    for (row, _) in answered(messages).into_iter().filter(|(row, took)| is_lost(row, *took)) {
         let key = [row[1].to_string(), row[7].to_string()];
         names.entry(key).or_insert((vec![row[1].clone(), row[7].clone()], 0)).1 += 1;
     }
