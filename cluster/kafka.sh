@@ -168,7 +168,7 @@ grow() {
 
 read_() {
     java_ org.apache.kafka.tools.consumer.ConsoleConsumer --bootstrap-server "$HOST:$PORT" \
-        --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 3000 \
+        --topic "$1" --from-beginning --isolation-level read_committed --timeout-ms 8000 \
         --formatter-property print.key=true 2>"$home/read-$1.log" || { cat "$home/read-$1.log" >&2; exit 1; }
 }
 

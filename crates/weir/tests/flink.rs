@@ -25,10 +25,13 @@ mod tables;
 use assert_cmd::cargo::CommandCargoExt as _;
 use common::{root, skip, workplace};
 use same_rows::are_the_same;
+use std::cell::RefCell;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use tempfile::NamedTempFile;
 
 fn weir(args: &[&str]) -> Output {
     let mut command = Command::cargo_bin("weir").expect("the binary");
@@ -106,13 +109,58 @@ impl Jars {
         Some(Jars { job, tests })
     }
 
-    /// A program of the jars.
-    fn java(&self, class: &str, args: &[&str]) -> Output {
+    /// A Java machine for a program of the jars.
+    fn java(&self, class: &str) -> Command {
         let [tests, job] = [&self.tests, &self.job].map(|path| path.display());
         let path = format!("{tests}:{job}:{}", flink_jars());
         let mut java = Command::new("java");
         java.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", &path, class]);
-        java.args(args).output().expect("java runs")
+        java
+    }
+
+    /// What a program with arguments prints, or why it failed. All programs of a test run in one
+    /// Java machine.
+    fn ask(&self, program: &[&str]) -> Result<String, String> {
+        thread_local! {
+            static ASKED: RefCell<Option<Asked>> = const { RefCell::new(None) };
+        }
+        ASKED.with_borrow_mut(|asked| {
+            asked.get_or_insert_with(|| Asked::start(self)).ask(&program.join("\t"))
+        })
+    }
+}
+
+/// A Java machine that runs programs one after the other. It ends when its input does.
+struct Asked {
+    child: Child,
+    answers: Lines<BufReader<ChildStdout>>,
+    errors: NamedTempFile,
+}
+
+impl Asked {
+    fn start(jars: &Jars) -> Asked {
+        let errors = NamedTempFile::new().expect("a file");
+        let mut java = jars.java("weir.Asked");
+        java.stdin(Stdio::piped()).stdout(Stdio::piped());
+        java.stderr(errors.reopen().expect("the file"));
+        let mut child = java.spawn().expect("java runs");
+        let answers = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Asked { child, answers, errors }
+    }
+
+    fn ask(&mut self, program: &str) -> Result<String, String> {
+        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(stdin, "{program}").expect("it runs");
+        let mut printed = String::new();
+        for line in self.answers.by_ref() {
+            let line = line.expect("text");
+            match line.strip_prefix("--") {
+                Some("") => return Ok(printed),
+                Some(_) => break,
+                None => printed = printed + &line + "\n",
+            }
+        }
+        Err(printed + &fs::read_to_string(self.errors.path()).expect("text"))
     }
 }
 
@@ -257,10 +305,10 @@ fn merges_alike(jars: &Jars, folder: &Path, query: &[&str], streams: &[&str]) ->
     // Where something of a stream is missing, it says so by its status.
     let merged = weir(&[&["merge", "-q", "-o", "json"][..], query, &from].concat());
     let expected = text(&merged.stdout).to_owned();
-    for restore in [&[][..], &["--restore", "3"]] {
-        let found = jars.java("weir.MergeFiles", &[restore, &[&job], streams].concat());
-        assert!(found.status.success(), "{query:?}: {}", text(&found.stderr));
-        are_the_same(text(&found.stdout), &expected);
+    for restore_each in ["0", "3"] {
+        let merge = ["MergeFiles", "--restore", restore_each, &job];
+        let found = jars.ask(&[&merge[..], streams].concat());
+        are_the_same(&found.unwrap_or_else(|why| panic!("{query:?}: {why}")), &expected);
     }
     expected
 }
@@ -320,7 +368,7 @@ fn what_goes_wrong_in_the_engine_is_an_exception_in_java() {
     let Some(jars) = Jars::get(TEST) else { return };
     let folder = workplace();
     let job = job_file(folder.path(), &["-e", SUMS]);
-    let output = jars.java("weir.NativeTest", &[&job]);
+    let output = jars.java("weir.NativeTest").arg(job).output().expect("java runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("checks passed"));
 }
@@ -443,22 +491,16 @@ impl Cluster {
 
     /// Puts streams into a topic.
     fn produce(&self, topic: &str, args: &[&str]) {
-        let output =
-            self.jars.java("weir.Produce", &[&["127.0.0.1:19592", topic][..], args].concat());
-        assert!(output.status.success(), "{}", text(&output.stderr));
+        let produce = ["Produce", "127.0.0.1:19592", topic];
+        let produced = self.jars.ask(&[&produce[..], args].concat());
+        produced.unwrap_or_else(|why| panic!("{topic}: {why}"));
     }
 
     /// What is committed in a topic: so many lines, and whatever comes in the next two seconds.
     fn consume(&self, topic: &str, lines: usize) -> String {
         let lines = lines.to_string();
-        let output = self.jars.java("weir.Consume", &["127.0.0.1:19592", topic, &lines, "90"]);
-        let found = text(&output.stdout).to_owned();
-        assert!(
-            output.status.success(),
-            "{topic}: {lines} lines were waited for, and these came:\n{found}{}",
-            text(&output.stderr)
-        );
-        found
+        let found = self.jars.ask(&["Consume", "127.0.0.1:19592", topic, &lines, "90"]);
+        found.unwrap_or_else(|why| panic!("{topic}: {lines} lines were waited for: {why}"))
     }
 
     /// Starts a job over the probes a and b.

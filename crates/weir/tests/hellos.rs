@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{ReadingOptions, answer_of, program, shared_with_tshark, supported, truths};
+use common::{
+    ReadingOptions, answer_of, map_at_once, program, shared_with_tshark, supported, truths,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -56,11 +58,13 @@ fn hellos_are_those_of_tshark() {
     let program = program(QUERY, &Functions::default());
     let inner = ReadingOptions { headers: Headers::INNER, ..ReadingOptions::default() };
     let (mut found, mut several, mut wrong) = (0, 0, Vec::new());
-    for truth in truths(&folder).into_iter().filter(supported) {
-        let file = truth["file"].as_str().expect("a name");
-        if file.starts_with("malformed/") || ARGUED.iter().any(|(name, _)| file.ends_with(name)) {
-            continue;
-        }
+    let truths = truths(&folder).into_iter().filter(supported);
+    let files = truths.map(|truth| truth["file"].as_str().expect("a name").to_owned());
+    let is_argued = |file: &str| ARGUED.iter().any(|(name, _)| file.ends_with(name));
+    let files: Vec<String> =
+        files.filter(|file| !file.starts_with("malformed/") && !is_argued(file)).collect();
+    let of_tshark = map_at_once(&files, |file| of_tshark(&folder.join(file)));
+    for (file, theirs) in files.iter().zip(of_tshark) {
         let mut ours = Hellos::new();
         for (_, row) in answer_of(&program, &folder.join(file), 1, inner).rows {
             let text = |i: usize| row[i].to_string().replace('"', "");
@@ -68,7 +72,6 @@ fn hellos_are_those_of_tshark() {
             several += usize::from(text(3) != "1");
             found += 1;
         }
-        let theirs = of_tshark(&folder.join(file));
         if ours != theirs {
             wrong.push(format!("{file}: {ours:?}, and of tshark {theirs:?}"));
         }

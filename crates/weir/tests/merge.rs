@@ -14,7 +14,7 @@ mod warnings;
 mod wires;
 
 use assert_cmd::cargo::CommandCargoExt as _;
-use common::{files, is_of_records, root};
+use common::{files, is_of_records, map_at_once, root};
 use over_wires::{LONG, Run};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
@@ -123,15 +123,14 @@ fn publish(query: &str, capture: &str, file: &str, share: &str) -> u64 {
 
 #[test]
 fn queries_of_the_library_give_the_rows_of_one_run() {
-    let (folder, mut compared, mut split) = (Folder::new(), 0, 0);
-    let [a, b, c] = ["a.wps", "b.wps", "c.wps"].map(|name| folder.path(name));
-    for (path, plan) in spread() {
-        if !matches!(needs(&plan), Ok(weir_plan::physical::Needs::Nothing)) {
-            continue;
-        }
+    let merges = |plan: &Physical| matches!(needs(plan), Ok(weir_plan::physical::Needs::Nothing));
+    let all: Vec<_> = spread().into_iter().filter(|(_, plan)| merges(plan)).collect();
+    let counts = map_at_once(&all, |(path, _)| {
+        let (folder, mut compared, mut split) = (Folder::new(), 0, 0);
+        let [a, b, c] = ["a.wps", "b.wps", "c.wps"].map(|name| folder.path(name));
         let query = path.to_str().expect("a plain path");
         // The captures that its header names: what triggers it, what must not, vectors.
-        let text = fs::read_to_string(&path).expect("a query");
+        let text = fs::read_to_string(path).expect("a query");
         let header = text.lines().take_while(|line| line.starts_with('#'));
         let words = header.flat_map(str::split_whitespace);
         let named = words.filter(|word| word.starts_with("fixtures/") && word.contains(".pcap"));
@@ -141,7 +140,7 @@ fn queries_of_the_library_give_the_rows_of_one_run() {
         for capture in &usual.map(fixture).into_iter().chain(own).collect::<Vec<_>>() {
             let seen = [(&a, SHARES[0]), (&b, SHARES[1])];
             let seen = seen.map(|(file, share)| publish(query, capture, file, share));
-            split += u32::from(seen.iter().all(|packets| *packets > 4));
+            split += usize::from(seen.iter().all(|packets| *packets > 4));
             let whole = publish(query, capture, &c, "len >= 0");
             assert_eq!(seen[0] + seen[1], whole, "{query}, {capture}");
             let one = rows(&["run", query, "-r", capture, "-o", "json", "-q"]);
@@ -151,7 +150,9 @@ fn queries_of_the_library_give_the_rows_of_one_run() {
             assert_eq!(swapped, one, "{query}, {capture}");
             compared += one.lines().count();
         }
-    }
+        (compared, split)
+    });
+    let (compared, split) = counts.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     assert!(compared > 1000 && split > 150, "{compared} rows, {split} captures in two shares");
 }
 

@@ -485,9 +485,10 @@ async function touch() {
   const one = await open(address, { width: 390, height: 844, scheme: "light" });
   const { page } = one;
   await view(page, "Traffic", "Services");
-  await page.waitForSelector(".tables button.link");
-  const host = await page.evaluate(() => {
-    const button = document.querySelector(".tables button.link");
+  // Tables of other keys may come first.
+  const found = await page.waitForFunction(() => [...document.querySelectorAll("table")]
+    .find((t) => t.caption?.innerText === "Hosts")?.querySelector("button.link"));
+  const host = await found.evaluate((button) => {
     button.click();
     return button.innerText;
   });

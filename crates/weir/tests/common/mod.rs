@@ -2,9 +2,12 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_capture::records::{RecordPackets, RecordReport};
 use weir_engine::counters::Ledger;
 use weir_engine::functions::Functions;
@@ -98,6 +101,19 @@ pub fn native() -> PathBuf {
     deps.join("libweir_native.so")
 }
 
+/// The captures of the repository that were made for no detector.
+pub fn fixtures() -> Vec<PathBuf> {
+    let mut all = all_fixtures();
+    all.retain(|path| !path.starts_with(root().join("fixtures/detectors")));
+    assert!(all.len() >= 30, "{} fixtures", all.len());
+    all
+}
+
+/// All captures of the repository.
+pub fn all_fixtures() -> Vec<PathBuf> {
+    files("fixtures", &[".pcap", ".pcapng", ".gz", ".zst"])
+}
+
 /// A folder to run in, so that what is written does not lie about: it sees the captures and queries
 /// of the repository.
 pub fn workplace() -> tempfile::TempDir {
@@ -106,6 +122,24 @@ pub fn workplace() -> tempfile::TempDir {
         std::os::unix::fs::symlink(root().join(name), folder.path().join(name)).expect("links");
     }
     folder
+}
+
+/// What a function makes of each item, in their order, on as many threads as there are cores.
+pub fn map_at_once<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || loop {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let Some(item) = items.get(at) else { return };
+        let result = each(item);
+        results.lock().expect("no other thread panicked").insert(at, result);
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(work);
+        }
+    });
+    results.into_inner().expect("no thread panicked").into_values().collect()
 }
 
 /// Says on the terminal, past the test runner's capture, that something was not tested.

@@ -1,8 +1,8 @@
 //! Alerts of a job are those of `weir merge`: of the detectors that jobs run, and of random rows.
 
-use crate::common::{detectors, own_captures, queries, workplace};
+use crate::common::{detectors, own_captures, queries, text, workplace};
 use crate::same_rows::are_the_same;
-use crate::{Cluster, FIRST, at_root, fixture, place, printed, publish_all, sorted, weir};
+use crate::{Cluster, FIRST, at_root, fixture, place, printed, sorted, weir};
 use std::fs;
 use std::path::Path;
 use weir_packet::craft::Frame;
@@ -18,10 +18,20 @@ pub(crate) fn two_probes(
     queries: &[&str],
     captures: &[String],
 ) -> ([String; 2], String) {
+    two_parts(folder, queries, captures, SPLIT)
+}
+
+/// The same, of probes of which one sees what a filter keeps.
+fn two_parts(
+    folder: &Path,
+    queries: &[&str],
+    captures: &[String],
+    filter: &str,
+) -> ([String; 2], String) {
     let read: Vec<&str> = captures.iter().flat_map(|file| ["-r", file.as_str()]).collect();
     let [a, b] = ["a", "b"].map(|probe| place(folder, &format!("{probe}.wps")));
-    for (probe, stream, filter) in [("a", &a, SPLIT.to_owned()), ("b", &b, format!("not {SPLIT}"))]
-    {
+    let both = [("a", &a, filter.to_owned()), ("b", &b, format!("not ({filter})"))];
+    for (probe, stream, filter) in both {
         let _ = fs::remove_file(stream);
         let to = ["--publish", stream, "--probe", probe, "-q", "--", &filter];
         printed(&[&["run"], queries, &read, &to].concat());
@@ -36,47 +46,57 @@ pub(crate) fn two_probes(
     ([a, b], merged)
 }
 
-/// The queries of the library that several probes can run, with captures that trigger them: those
-/// for which any probe may see any packet, and the others.
-fn merged_library() -> [Vec<(String, String)>; 2] {
-    let mut all = [Vec::new(), Vec::new()];
+/// Queries that run together, each with a capture that triggers it.
+type Group = Vec<(String, String)>;
+
+/// What is said of these queries on a cluster, if several probes can run them together.
+fn explained<'a>(queries: impl Iterator<Item = &'a str>) -> Option<String> {
+    let explained = weir(&["explain", "--cluster"].into_iter().chain(queries).collect::<Vec<_>>());
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    explained.contains("fingerprint").then_some(explained)
+}
+
+/// The queries of the library that several probes can run: those for which any probe may see any
+/// packet; and groups of the others, by keys that they have in common.
+fn merged_library() -> (Group, Vec<Group>) {
+    let (mut anywhere, mut groups) = (Group::new(), Vec::<Group>::new());
     for path in queries().into_iter().chain(detectors()) {
         let query = path.to_str().expect("a plain path").to_owned();
-        let explained = weir(&["explain", "--cluster", &query]);
-        let explained = String::from_utf8_lossy(&explained.stdout);
-        if explained.contains("fingerprint") {
-            let text = fs::read_to_string(&path).expect("the query");
-            let capture = own_captures(&text).into_iter().next();
-            let capture = capture.map_or_else(|| fixture("mixed.pcap"), |own| at_root(&own));
-            all[usize::from(!explained.contains("any packet is at any"))].push((query, capture));
+        let Some(explained_alone) = explained([query.as_str()].into_iter()) else { continue };
+        let capture = own_captures(&text(&path)).into_iter().next();
+        let capture = capture.map_or_else(|| fixture("mixed.pcap"), |own| at_root(&own));
+        if explained_alone.contains("any packet is at any") {
+            anywhere.push((query, capture));
+            continue;
+        }
+        let fits = |group: &&mut Group| {
+            let all = group.iter().map(|(other, _)| other.as_str());
+            explained(all.chain([query.as_str()])).is_some()
+        };
+        match groups.iter_mut().find(fits) {
+            Some(group) => group.push((query, capture)),
+            None => groups.push(vec![(query, capture)]),
         }
     }
-    all
+    (anywhere, groups)
 }
 
 pub(crate) fn the_library_gives_the_rows_of_one_run(cluster: &Cluster) {
     let folder = workplace();
-    let [anywhere, others] = merged_library();
-    let (queries, captures): (Vec<String>, Vec<String>) = anywhere.into_iter().unzip();
-    assert!(queries.len() >= 33 && others.len() >= 6, "{queries:?} {others:?}");
-    let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
-    let ([a, b], merged) = two_probes(folder.path(), &queries, &captures);
-    assert!(merged.lines().count() >= 2 * queries.len(), "{merged}");
-    cluster.topic("detected");
-    cluster.produce("detected", &[&a, &b]);
-    cluster.submit_all(&queries, "detected", "alerts", &["--bounded"]);
-    let found = cluster.consume("alerts", merged.lines().count());
-    are_the_same(&found, &merged);
-    // All packets of these are at one probe.
-    for (number, (query, capture)) in others.into_iter().enumerate() {
-        let [a, b] = publish_all(folder.path(), &[&query], &capture, FIRST);
-        let merged = printed(&["merge", "-q", &query, "--from", &a, "--from", &b, "-o", "json"]);
-        let (topic, to) = (format!("keyed{number}"), format!("keyed-rows{number}"));
-        cluster.topic(&topic);
-        cluster.produce(&topic, &[&a, &b]);
-        cluster.submit_all(&[&query], &topic, &to, &["--bounded"]);
-        let found = cluster.consume(&to, merged.lines().count());
-        are_the_same(&found, &merged);
+    let (anywhere, groups) = merged_library();
+    assert!(anywhere.len() >= 33 && groups.concat().len() >= 6, "{anywhere:?} {groups:?}");
+    // All packets of the others are at one probe.
+    let groups = groups.into_iter().map(|group| (group, FIRST));
+    for (number, (group, filter)) in [(anywhere, SPLIT)].into_iter().chain(groups).enumerate() {
+        let (queries, captures): (Vec<String>, Vec<String>) = group.into_iter().unzip();
+        let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
+        let ([a, b], merged) = two_parts(folder.path(), &queries, &captures, filter);
+        assert!(merged.lines().count() >= queries.len(), "{merged}");
+        let (topic, to) = (&format!("library{number}"), &format!("library-rows{number}"));
+        cluster.topic(topic);
+        cluster.produce(topic, &[&a, &b]);
+        cluster.submit_all(&queries, topic, to, &["--bounded"]);
+        are_the_same(&cluster.consume(to, merged.lines().count()), &merged);
     }
 }
 

@@ -55,7 +55,7 @@ public final class MergeFiles {
         MergeFiles merge = new MergeFiles(job, probes, restores == 0 ? 0 : Integer.parseInt(args[1]));
         merge.all(streams);
         merge.tier.finish(MergeFiles::print);
-        System.out.flush();
+        merge.tier.close();
     }
 
     /** Takes what the slowest probes have first, as {@code weir merge} does. */
