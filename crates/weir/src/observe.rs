@@ -60,7 +60,7 @@ impl<O: Observer> Sink for Observed<'_, O> {
 
     fn finish(&mut self) -> io::Result<()> {
         let observed = self.observer.finish(&mut *self.to);
-        // What was written before is finished in any case.
+        // Rows that came before are written also where the observer failed.
         self.to.finish().and(observed)
     }
 

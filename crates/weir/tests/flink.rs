@@ -118,8 +118,8 @@ impl Jars {
         java
     }
 
-    /// What a program with arguments prints, or why it failed. All programs of a test run in one
-    /// Java machine.
+    /// Runs a program with arguments in the one Java machine of this test. Returns the lines that
+    /// it prints, or the reason why it failed.
     fn ask(&self, program: &[&str]) -> Result<String, String> {
         thread_local! {
             static ASKED: RefCell<Option<Asked>> = const { RefCell::new(None) };

@@ -5,11 +5,10 @@ mod common;
 
 use assert_cmd::Command;
 use common::{
-    ReadingOptions, all_fixtures, answer, detectors, fixtures, map_at_once, naive_answer,
-    own_captures, program, queries, root, text,
+    ReadingOptions, all_fixtures, answer, detectors, fixtures, map_at_once, naive_answer, program,
+    queries, root, text,
 };
 use insta::assert_snapshot;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
 use weir_plan::together::join;
@@ -167,10 +166,7 @@ fn the_library_at_once() {
 #[test]
 fn all_detectors_at_once() {
     let programs = named(detectors());
-    let own = detectors().iter().flat_map(|path| own_captures(&text(path))).collect();
-    let own: BTreeSet<String> = own;
-    let own = own.iter().map(|name| root().join(name));
-    check_all(&programs, all_fixtures().into_iter().chain(own).collect());
+    check_all(&programs, all_fixtures());
 }
 
 /// Queries as programs under the names of their files.

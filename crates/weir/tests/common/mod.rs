@@ -124,7 +124,8 @@ pub fn workplace() -> tempfile::TempDir {
     folder
 }
 
-/// What a function makes of each item, in their order, on as many threads as there are cores.
+/// Calls a function with each item, on as many threads as there are cores. Returns its results in
+/// the order of the items.
 pub fn map_at_once<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let work = || loop {

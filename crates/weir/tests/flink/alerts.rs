@@ -49,7 +49,7 @@ fn two_parts(
 /// Queries that run together, each with a capture that triggers it.
 type Group = Vec<(String, String)>;
 
-/// What is said of these queries on a cluster, if several probes can run them together.
+/// Returns the text of `weir explain --cluster`, if several probes can run these queries together.
 fn explained<'a>(queries: impl Iterator<Item = &'a str>) -> Option<String> {
     let explained = weir(&["explain", "--cluster"].into_iter().chain(queries).collect::<Vec<_>>());
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
