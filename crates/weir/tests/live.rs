@@ -11,7 +11,7 @@ mod wires;
 
 use common::{files, root};
 use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
-use over_wires::{LONG, Run, capture_of, lines, sendable, text, weir};
+use over_wires::{LONG, Run, capture_of, lines, sendable, text, until, weir};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -760,11 +760,7 @@ fn packets_are_written_while_the_run_goes_on() {
     sent.iter().for_each(|f| sender.send(f));
     let size = 24 + sent.iter().map(|f| 16 + f.len() as u64).sum::<u64>();
     let written = || std::fs::metadata(&path).map_or(0, |meta| meta.len());
-    let deadline = (0..600).find(|_| {
-        wires::pause();
-        written() == size
-    });
-    assert!(deadline.is_some(), "{} of {size} bytes", written());
+    until("all bytes are written", || written() == size);
     run.interrupt();
     assert_eq!(sendable(&path, 100), sent);
 }

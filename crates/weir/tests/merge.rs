@@ -15,7 +15,7 @@ mod wires;
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use common::{files, is_of_records, map_at_once, root};
-use over_wires::{LONG, Run};
+use over_wires::{LONG, Run, until_confined};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -374,13 +374,7 @@ fn streams_are_read_in_the_sandbox() {
         .spawn()
         .expect("it starts");
     let mut probe = fs::File::options().write(true).open(&pipe).expect("merge reads it");
-    let status = format!("/proc/{}/status", merging.id());
-    let is_confined = |_: &u32| {
-        wires::pause();
-        let text = fs::read_to_string(&status).expect("it runs");
-        text.lines().any(|line| line == "Seccomp:\t2")
-    };
-    assert!((0..1200).find(is_confined).is_some(), "it waits for the head with all permissions");
+    until_confined(merging.id());
     std::io::Write::write_all(&mut probe, b"GET / HTTP/1.1").expect("it reads");
     drop(probe);
     let ended = merging.wait_with_output().expect("it ends");

@@ -10,7 +10,7 @@ mod over_wires;
 mod wires;
 
 use common::{files, root};
-use over_wires::{Run, capture_of, sendable, text, weir};
+use over_wires::{Run, capture_of, sendable, text, until, weir};
 use weir_capture::ebpf::Program;
 use weir_packet::craft::Frame;
 use wires::{Sender, ip, namespace, veth};
@@ -472,11 +472,7 @@ fn a_run_that_is_killed_leaves_nothing_attached() {
         run.child.kill().expect("it runs");
         run.child.wait().expect("it ends");
         // The kernel frees programs a moment after their last user is gone.
-        let gone = (0..600).any(|_| {
-            wires::pause();
-            exist() == 0
-        });
-        assert!(gone, "{hook:?}: {programs:?}");
+        until("the programs are gone", || exist() == 0);
         let link = std::process::Command::new("ip").args(["-d", "link", "show", "v1"]).output();
         let link = link.expect("ip runs");
         assert!(!text(&link.stdout).contains("xdp"), "{}", text(&link.stdout));

@@ -11,7 +11,29 @@ use weir_packet::pcap::FileHeader;
 use weir_packet::source::{FrameBatch, LinkType};
 
 /// Longer than anything takes on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(180);
+
+/// Waits until something has happened; panics if it does not.
+#[expect(clippy::disallowed_methods, reason = "other processes do it, and say nothing of it")]
+pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    const PAUSE: Duration = Duration::from_millis(50);
+    for _ in 0..LONG.as_millis() / PAUSE.as_millis() {
+        if happened() {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    panic!("waited in vain until {what}");
+}
+
+/// Waits until a process is confined, after which signals end it in an orderly way.
+pub(crate) fn until_confined(id: u32) {
+    let status = format!("/proc/{id}/status");
+    until("the process is confined", || {
+        let text = std::fs::read_to_string(&status).expect("it runs");
+        text.lines().any(|line| line == "Seccomp:\t2")
+    });
+}
 
 /// A run of the binary, and what it says on standard error.
 pub(crate) struct Run {

@@ -2,7 +2,8 @@
 
 use crate::common::text;
 use crate::common::workplace;
-use crate::receivers::{Streamed, read, until};
+use crate::over_wires::until;
+use crate::receivers::{Streamed, read};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

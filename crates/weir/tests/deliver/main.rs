@@ -11,7 +11,8 @@ mod real;
 mod receivers;
 
 use common::workplace;
-use receivers::{Hook, Manner, Request, Streamed, kill, nobody, until};
+use over_wires::until;
+use receivers::{Hook, Manner, Request, Streamed, kill, nobody};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,9 +1,8 @@
 //! Alerts delivered to servers of the distribution, which `check.sh` unpacks.
 
 use crate::common::{skip, workplace};
-use crate::receivers::{
-    Hook, Manner, Server, Streamed, certificate, free_port, get, unpacked, until,
-};
+use crate::over_wires::until;
+use crate::receivers::{Hook, Manner, Server, Streamed, certificate, free_port, get, unpacked};
 use crate::{SECRETS, flood, said};
 use serde_json::Value;
 use std::collections::BTreeSet;

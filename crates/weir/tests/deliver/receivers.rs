@@ -1,7 +1,7 @@
 //! Receivers of alerts: webhooks that behave well or badly, and real servers.
 
 use crate::common::{root, workplace};
-use crate::over_wires::{LONG, Run, lines};
+use crate::over_wires::{LONG, Run, lines, until};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::LinkType;
@@ -166,18 +165,6 @@ pub(crate) fn nobody() -> String {
 /// A port that is free.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port()
-}
-
-/// Waits for a moment, as long as something has not happened.
-pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    for _ in 0..600 {
-        if happened() {
-            return;
-        }
-        // No thread wakes it before its time.
-        thread::park_timeout(Duration::from_millis(100));
-    }
-    panic!("{what}: it did not happen");
 }
 
 /// An alert for each host that sends, which ends two seconds after its last packet.

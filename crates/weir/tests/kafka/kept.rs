@@ -21,7 +21,7 @@ fn feed(run: &mut Child, bytes: &[u8]) {
 }
 
 /// Bytes that wait in a folder.
-fn waiting(kept: &Path) -> u64 {
+pub(crate) fn waiting(kept: &Path) -> u64 {
     let files = fs::read_dir(kept).expect("a folder").flatten();
     let spilled = files.filter(|f| f.path().extension().is_some_and(|name| name == "spill"));
     spilled.filter_map(|file| Some(file.metadata().ok()?.len())).sum()

@@ -1,13 +1,14 @@
 //! Probes and brokers that go and come back.
 
 use crate::broker::{Broker, children, ends, kill_all, rows, run, weir};
-use crate::over_wires::{LONG, Run, text};
-use crate::results::wait_until_confined;
+use crate::kept::waiting;
+use crate::over_wires::{LONG, Run, text, until, until_confined};
 use crate::wires::{Sender, pause, veth};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::LinkType;
@@ -120,25 +121,13 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
     // It is waited for, ...
     let waits = weir(&merge).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut waits = waits.expect("it starts");
-    wait_until_confined(waits.id());
-    let said = crate::over_wires::lines(waits.stderr.take().expect("a pipe"));
-    let id = waits.id().to_string();
-    let waits_for_dead = |line: &String| {
-        line.starts_with("probe dead: windows that end until")
-            && line.contains("the other probes wait for it")
-    };
-    let mut told = Vec::new();
-    for _ in 0..200 {
-        let _ = Command::new("kill").args(["-USR1", &id]).status();
-        pause();
-        told.extend(said.try_iter());
-        if told.iter().any(waits_for_dead) {
-            break;
-        }
-    }
-    assert!(told.iter().any(waits_for_dead), "{told:?}");
-    let _ = Command::new("kill").args(["-INT", &id]).status();
-    assert_eq!(waits.wait().expect("it ends").code(), Some(0), "{told:?}");
+    until_confined(waits.id());
+    let mut said = Said::new(&mut waits);
+    said.until_told("probe dead: windows that end until", |rest| {
+        rest.contains("the other probes wait for it")
+    });
+    signal("-INT", &waits);
+    assert_eq!(waits.wait().expect("it ends").code(), Some(0), "{:?}", said.lines);
     // ... until somebody says that it is dead: to this merge, ...
     let merged = run(&[&merge[..], &["--retire", "dead", "--until", "end"]].concat());
     let said = text(&merged.stderr);
@@ -157,6 +146,40 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
     let nowhere = run(&["cluster", "retire", "dead@99", "--topic", &topic]);
     let told = text(&nowhere.stderr);
     assert_eq!(nowhere.status.code(), Some(2), "{told}");
+}
+
+/// What a merge says on standard error, also when it is asked how far its probes are.
+struct Said {
+    merge: u32,
+    errors: Receiver<String>,
+    lines: Vec<String>,
+}
+
+impl Said {
+    fn new(merge: &mut Child) -> Said {
+        let errors = crate::over_wires::lines(merge.stderr.take().expect("a pipe"));
+        Said { merge: merge.id(), errors, lines: Vec::new() }
+    }
+
+    /// Asks until a line begins so, and what follows in it is as wanted.
+    fn until_told(&mut self, start: &str, is_wanted: impl Fn(&str) -> bool) {
+        let id = self.merge.to_string();
+        until(start, || {
+            let asked = Command::new("kill").args(["-USR1", &id]).status();
+            assert!(asked.is_ok_and(|status| status.success()), "{:?}", self.lines);
+            pause();
+            let new = self.lines.len();
+            self.lines.extend(self.errors.try_iter());
+            // The newest answer counts.
+            let told = self.lines[new..].iter().rev().find_map(|line| line.strip_prefix(start));
+            told.is_some_and(&is_wanted)
+        });
+    }
+}
+
+fn signal(signal: &str, to: &Child) {
+    let told = Command::new("kill").args([signal, &to.id().to_string()]).status();
+    assert!(told.is_ok_and(|status| status.success()), "kill {signal}");
 }
 
 /// Kills a run, and what carries its records.
@@ -196,19 +219,14 @@ pub(crate) fn records_wait_on_disk_for_a_broker(broker: &Broker) {
     fs::create_dir(&kept).expect("makes");
     let [config, kept] = [&config, &kept].map(|path| path.to_str().expect("a plain path"));
     let more = ["--kafka-config", config, "--kafka-spill", kept, "-q"];
-    let waits = || {
-        let files = fs::read_dir(kept).expect("a folder").flatten();
-        let spilled = files.filter(|f| f.path().extension().is_some_and(|name| name == "spill"));
-        spilled.filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>()
-    };
+    let waits = || waiting(Path::new(kept));
     let until_on_disk = || {
         let mut before = 0;
-        let settled = |_: &u32| {
+        until("all that waits is on disk", || {
             (0..4).for_each(|_| pause());
             let now = waits();
             std::mem::replace(&mut before, now) == now && now > 1000
-        };
-        assert!((0..100).find(settled).is_some(), "nothing waits on disk: {}", waits());
+        });
     };
     // Half of the first half, and half of the second.
     let frame = (steady.first.len() - 24) / 2000;
@@ -265,6 +283,7 @@ pub(crate) fn lives_come_while_a_merge_runs(broker: &Broker) {
         let args = ["run", "-e", query, "-i", wire, "-Q", "in", "--publish", topic];
         Run::start(&[&args[..], &["--probe", name]].concat())
     };
+    let mut told = Said::new(&mut merging);
     let (a, b) = (probe("ka1", "a"), probe("kb1", "b"));
     confined(a.child.id());
     let senders = [Sender::new("ka0"), Sender::new("kb0")];
@@ -291,22 +310,23 @@ pub(crate) fn lives_come_while_a_merge_runs(broker: &Broker) {
     };
     send(0..10);
     take(2000);
-    // One starts again: the merge goes on with its next life.
+    // One starts again: the merge goes on with its next life. The first windows of that may be out
+    // before it is heard of; those after it are not.
+    let over = "; its run has ended";
     let (_, said) = a.interrupt();
     assert!(said.contains("processed  1000"), "{said}");
+    told.until_told("probe a: ", |rest| rest.contains(over));
     let a = probe("ka1", "a");
-    // The first windows of the new life may be out by then; those after it are not.
-    std::thread::park_timeout(std::time::Duration::from_secs(3));
+    told.until_told("probe a: ", |rest| !rest.contains(over));
     send(10..20);
     take(2000);
     for probe in [a, b] {
         probe.interrupt();
     }
-    let id = merging.id().to_string();
-    let told = Command::new("kill").args(["-INT", &id]).status();
-    assert!(told.is_ok_and(|status| status.success()));
+    signal("-INT", &merging);
     let ended = ends(merging, &merge);
-    let said = text(&ended.stderr);
+    told.lines.extend(told.errors.iter());
+    let said = told.lines.join("\n");
     assert_eq!(ended.status.code(), Some(0), "{said}");
     assert!(said.contains("processed  4000"), "{said}");
 }
@@ -332,15 +352,10 @@ fn confined(id: u32) {
     };
     let run = id.to_string();
     // The carrier connects in its own time, and again where a connection was closed.
-    let talks = (0..200).any(|_| {
+    until("one sees packets, and the other talks to the broker", || {
         let (packets, tcp) = (inodes("packet", 8), inodes("tcp", 9));
         assert!(!holds(&run, &tcp), "what sees packets talks to nobody");
         assert!(!holds(&carriers[0], &packets), "what talks to others sees no packets");
-        let both = holds(&run, &packets) && holds(&carriers[0], &tcp);
-        if !both {
-            pause();
-        }
-        both
+        holds(&run, &packets) && holds(&carriers[0], &tcp)
     });
-    assert!(talks, "one sees packets, and the other talks to the broker");
 }

@@ -4,10 +4,12 @@
 use crate::broker::{
     Broker, children, ends, fails, fixture, kill_all, produce_packets, rows, run, weir,
 };
-use crate::over_wires::text;
+use crate::kept::waiting;
+use crate::over_wires::{text, until};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use weir_kafka::packets::{PacketHead, PacketKind, PacketRecordBuilder, SpreadKey};
 use weir_packet::craft::Frame;
@@ -277,17 +279,12 @@ impl Capture {
 
 /// Waits until a host has a partition: it has a process that is a member, and two for a partition.
 fn wait_for_partition(host: &Child) {
-    let has = |_: &u32| {
-        crate::wires::pause();
-        children(host.id()).len() >= 3
-    };
-    assert!((0..600).find(has).is_some(), "no partition comes");
+    until("a partition comes", || children(host.id()).len() >= 3);
 }
 
 /// Waits until a topic has committed rows.
 fn wait_for_rows(broker: &Broker, topic: &str, more_than: usize) {
-    let has = |_: &u32| broker.read(topic).len() > more_than;
-    assert!((0..20).find(has).is_some(), "no rows come");
+    until("rows come", || broker.read(topic).len() > more_than);
 }
 
 /// Hosts come, are killed and go; a broker is killed and comes back: each packet counts once.
@@ -352,18 +349,8 @@ pub(crate) fn packets_wait_on_disk_for_a_broker(broker: &Broker) {
     fs::create_dir(&kept).expect("makes");
     fs::write(&config, "queue.buffering.max.messages=2").expect("writes");
     let more = ["--kafka-spill", &kept, "--kafka-config", &config];
-    let waits = || {
-        let files = fs::read_dir(&kept).expect("a folder").flatten();
-        let spilled = files.filter(|f| f.path().extension().is_some_and(|name| name == "spill"));
-        spilled.filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>()
-    };
-    let on_disk = |least: u64| {
-        let has = |_: &u32| {
-            crate::wires::pause();
-            waits() > least
-        };
-        assert!((0..600).find(has).is_some(), "nothing waits on disk: {}", waits());
-    };
+    let waits = || waiting(Path::new(&kept));
+    let on_disk = |least: u64| until("packets wait on disk", || waits() > least);
     let mut capture = Capture::start_with(topic, &more);
     capture.send(3);
     broker.kill();

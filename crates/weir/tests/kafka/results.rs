@@ -1,7 +1,7 @@
 //! The result of several probes is that of one run.
 
 use crate::broker::{Broker, ends, fixture, produce, rows, run, stream_of, weir};
-use crate::over_wires::text;
+use crate::over_wires::{text, until_confined};
 use std::fs;
 use std::process::Stdio;
 use weir_cluster::ProbeHead;
@@ -91,20 +91,10 @@ pub(crate) fn long_messages_travel_in_parts(broker: &Broker) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    wait_until_confined(child.id());
+    until_confined(child.id());
     let status =
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.is_ok_and(|status| status.success()));
     let ended = ends(child, &["merge"]);
     assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
-}
-
-/// Waits until a process is confined, after which signals end it in an orderly way.
-pub(crate) fn wait_until_confined(id: u32) {
-    let is_confined = |_: &u32| {
-        crate::wires::pause();
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        status.lines().any(|line| line == "Seccomp:\t2")
-    };
-    assert!((0..600).find(is_confined).is_some(), "it does not begin");
 }
