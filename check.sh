@@ -100,6 +100,9 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 # What the compiler keeps to build again faster fills more disk than everything that it builds.
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
+# Machines of Java run for minutes at most: what their better compiler would gain comes too late.
+export JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 # A test program that hangs is ended, and fails by its name while the others run. What tests start
 # is not to be started so.
 runner=CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)_RUNNER

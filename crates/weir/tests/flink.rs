@@ -486,7 +486,8 @@ impl Cluster {
     }
 
     fn topic(&self, name: &str) {
-        script("kafka", "kafka.sh", &["topic", name, "2"], &self.settings).expect("it runs");
+        let made = self.jars.ask(&["MakeTopic", "127.0.0.1:19592", name, "2"]);
+        made.unwrap_or_else(|why| panic!("{name}: {why}"));
     }
 
     /// Puts streams into a topic.

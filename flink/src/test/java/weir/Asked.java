@@ -31,6 +31,7 @@ public final class Asked {
     private static void run(String program, String[] args) throws Exception {
         switch (program) {
             case "Consume" -> Consume.main(args);
+            case "MakeTopic" -> MakeTopic.main(args);
             case "MergeFiles" -> MergeFiles.main(args);
             case "Produce" -> Produce.main(args);
             default -> throw new IllegalArgumentException("no program " + program);
