@@ -546,7 +546,13 @@ fn a_run_that_paused_lost_what_its_ring_had_room_for() {
     send(130..140, 50);
     for (run, way) in runs.into_iter().zip(ways) {
         let (_, said) = run.interrupt();
-        assert_eq!(received_and_lost(&said), (7000, 0), "{way:?}: {said}");
+        let (received, lost) = received_and_lost(&said);
+        // Of each ring of blocks, the kernel may drop the packet that comes as the last block is
+        // handed over: it has looked for room before.
+        let has_blocks = way.contains(&"packet") || way.contains(&"any");
+        let rings = way.last().and_then(|last| last.parse().ok()).filter(|_| has_blocks);
+        assert_eq!(received + lost, 7000, "{way:?}: {said}");
+        assert!(lost <= rings.unwrap_or(0), "{way:?}: {said}");
     }
 }
 
