@@ -12,6 +12,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use weir_cluster::ProbeHead;
@@ -79,7 +80,7 @@ pub fn look(
             Ok(logs.clone())
         }
         Roster::Found => {
-            let found = scan(&client, order, count, stop)?;
+            let found = one_partition_each(scan(&client, order, 0..count, &|_| false, stop)?)?;
             if found.is_empty() && !stop.load(Ordering::Relaxed) {
                 return Err(KafkaFault::Topic(
                     "no probe has written into the topic yet; name those to wait for: --probes \
@@ -92,17 +93,46 @@ pub fn look(
     }
 }
 
-/// Reads all records up to where partitions end now.
+/// What is to be said of a name that no probe has written under into its partition: which have.
+///
+/// # Errors
+/// Where records can't be read.
+pub(crate) fn unseen(
+    order: &CarrierOrder,
+    (log, partition): (&LogName, i32),
+    count: i32,
+    say: &Say,
+) -> Result<Option<String>, KafkaFault> {
+    let client = consumer(order, &[("auto.offset.reset", "earliest")], say)?;
+    let never = AtomicBool::new(false);
+    let is_meant = |name: &str| name == log.probe;
+    let here = scan(&client, order, partition..partition + 1, &is_meant, &never)?;
+    if here.iter().any(|(name, _)| is_meant(name)) {
+        return Ok(None);
+    }
+    let all = scan(&client, order, 0..count, &|_| false, &never)?;
+    let names: Vec<String> = all.iter().map(|(name, at)| format!("{name}@{at}")).collect();
+    let others = match names.is_empty() {
+        true => "nor has another".to_owned(),
+        false => format!("these have: {}", names.join(", ")),
+    };
+    let name = &log.probe;
+    Ok(Some(format!("no probe `{name}` has written into partition {partition}; {others}")))
+}
+
+/// The probes that have written into partitions, and where: reads all records up to where these end
+/// now, or until one of such a name is found.
 fn scan(
     client: &BaseConsumer<Watch>,
     order: &CarrierOrder,
-    count: i32,
+    partitions: Range<i32>,
+    is_enough: &dyn Fn(&str) -> bool,
     stop: &AtomicBool,
-) -> Result<Vec<LogName>, KafkaFault> {
+) -> Result<BTreeSet<(String, i32)>, KafkaFault> {
     let topic = &order.topic.topic;
     let failed = |e: KafkaError| KafkaFault::Broker(in_words(&e));
     let (mut ends, mut list) = (BTreeMap::new(), TopicPartitionList::new());
-    for partition in 0..count {
+    for partition in partitions {
         let (low, high) = watermarks(client, topic, partition).map_err(failed)?;
         if low < high {
             ends.insert(partition, high);
@@ -119,6 +149,9 @@ fn scan(
                 let name = name.filter(|_| is_of_a_probe(&record));
                 if let Some(name) = name.filter(|name| ProbeHead::name_fault(name).is_none()) {
                     found.insert((name.to_owned(), record.partition()));
+                    if is_enough(name) {
+                        break;
+                    }
                 }
                 if found.len() > PROBES_MAX {
                     return Err(KafkaFault::Topic(format!(
@@ -135,7 +168,7 @@ fn scan(
             Some(Err(_)) => {}
         }
     }
-    one_partition_each(found)
+    Ok(found)
 }
 
 /// Where the log of a partition begins and ends. One whose broker has just come back has no leader

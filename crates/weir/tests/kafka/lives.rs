@@ -143,6 +143,12 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
     let said = text(&again.stderr);
     assert_eq!((again.status.code(), &again.stdout), (Some(1), &merged.stdout), "{said}");
     assert!(said.contains("the stream ended before the run of the probe did"), "{said}");
+    // A job may wait for one that never came: that is said, since it may be a typing error.
+    let unseen = run(&["cluster", "retire", "deda@0", "--topic", &topic]);
+    let told = text(&unseen.stderr);
+    assert_eq!(unseen.status.code(), Some(0), "{told}");
+    let known = "kafka: no probe `deda` has written into partition 0; these have: b@";
+    assert!(told.contains(known) && told.contains(", dead@"), "{told}");
     let nowhere = run(&["cluster", "retire", "dead@99", "--topic", &topic]);
     let told = text(&nowhere.stderr);
     assert_eq!(nowhere.status.code(), Some(2), "{told}");
