@@ -13,8 +13,8 @@ const HOLD_NS: i64 = 300_000_000_000;
 pub(crate) struct Alert {
     /// The rule that fired.
     pub(crate) rule: String,
-    /// When it could be known, in nanoseconds since 1970: the end of its window, or the time of
-    /// its packet.
+    /// When it could be known, in nanoseconds since 1970: the end of the window in which its last
+    /// packet is, or the time of that.
     pub(crate) known_ns: i64,
     /// The addresses that it names.
     pub(crate) addresses: Vec<IpAddr>,
@@ -22,16 +22,22 @@ pub(crate) struct Alert {
 
 impl Alert {
     /// Of a line that Weir put out with times in nanoseconds; nothing where it is not the start of
-    /// an alert.
-    pub(crate) fn of_weir(line: &str, rule: &str, window_ns: i64) -> Result<Option<Alert>> {
+    /// an alert. Windows end each `step_ns`. A row that is no alert has the start of its window.
+    pub(crate) fn of_weir(line: &str, rule: &str, step_ns: i64) -> Result<Option<Alert>> {
         let row: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
         if row.get("alert.state").is_some_and(|state| state != "start") {
             return Ok(None);
         }
-        let ts = row.get("ts").and_then(Value::as_i64).with_context(|| format!("no ts: {line}"))?;
+        let time = |name: &str| row.get(name).and_then(Value::as_i64);
+        let ts = time("ts").with_context(|| format!("no ts: {line}"))?;
         let rule = row.get("alert.rule").and_then(Value::as_str).unwrap_or(rule).to_owned();
-        let window = row.get("alert.window").and_then(nanoseconds).unwrap_or(window_ns);
-        Ok(Some(Alert { rule, known_ns: ts + window, addresses: addresses(&row) }))
+        let is_of_window = row.get("alert.window").is_some_and(|window| !window.is_null());
+        let known_ns = match (time("alert.last"), is_of_window) {
+            (Some(last), true) => ((last - 1).div_euclid(step_ns) + 1) * step_ns,
+            (Some(last), false) => last,
+            (None, _) => ts + step_ns,
+        };
+        Ok(Some(Alert { rule, known_ns, addresses: addresses(&row) }))
     }
 
     /// Of a line of Suricata's `eve.json`; nothing where it is not an alert.
@@ -79,11 +85,6 @@ pub(crate) fn without_repeats(alerts: Vec<Alert>) -> Vec<Alert> {
     kept
 }
 
-/// A duration as Weir writes it to JSON, in seconds.
-fn nanoseconds(value: &Value) -> Option<i64> {
-    Some((value.as_f64()? * 1e9).round() as i64)
-}
-
 /// An address, with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()))
@@ -115,10 +116,10 @@ mod tests {
     use super::*;
 
     const ROW: &str = r#"{"ts":5000000000,"alert.rule":"trw","alert.state":"start",
-        "alert.window":10,"alert.key":"source=192.0.2.66 port=80","server":"2001:db8::1"}"#;
+        "alert.last":11000000000,"alert.window":3600,"alert.key":"source=192.0.2.66 port=80","server":"2001:db8::1"}"#;
 
     fn row(text: &str) -> Option<Alert> {
-        Alert::of_weir(&text.replace('\n', ""), "naive", 1_000_000_000).expect("a row")
+        Alert::of_weir(&text.replace('\n', ""), "naive", 5_000_000_000).expect("a row")
     }
 
     #[test]
@@ -133,7 +134,9 @@ mod tests {
         assert!(domain.concerns("spoofed", "192.0.2.6"));
         assert_eq!(row(&ROW.replace("start", "end")), None);
         let naive = row(r#"{"ts":5000000000,"ip.src":"192.0.2.66"}"#).expect("a row");
-        assert_eq!((naive.rule.as_str(), naive.known_ns), ("naive", 6_000_000_000));
+        assert_eq!((naive.rule.as_str(), naive.known_ns), ("naive", 10_000_000_000));
+        let of_packet = row(&ROW.replace(":3600", ":null")).expect("a start");
+        assert_eq!(of_packet.known_ns, 11_000_000_000);
     }
 
     #[test]

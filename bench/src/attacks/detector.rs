@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use weir_packet::time::parse_duration;
 
 /// The detectors of the library, and the naive ones.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries/detectors");
@@ -19,13 +20,10 @@ const DETECTS: &str = "# detects:";
 /// The kind of attack that tshark claims: segments that are lost.
 const TCP_LOSS: &str = "tcp_loss";
 
-/// A window of the naive detectors, which put out no `alert.window`.
-const NAIVE_WINDOW_NS: i64 = 10_000_000_000;
-
 /// The program that a detector is.
 #[derive(Clone, Debug)]
 enum Program {
-    Weir { weir: PathBuf, query: PathBuf, site: Option<PathBuf> },
+    Weir { weir: PathBuf, query: PathBuf, step_ns: i64, site: Option<PathBuf> },
     Suricata { rules: PathBuf, weir: PathBuf },
     Nfdump { weir: PathBuf },
     Tshark { weir: PathBuf },
@@ -50,8 +48,9 @@ impl Detector {
                 let query = Path::new(folder).join(&stem).with_extension("weir");
                 let kinds = kinds(&text);
                 let site = (prefix.is_empty()).then(|| site.to_owned());
-                let program = Program::Weir { weir: weir.to_owned(), query, site };
                 if !kinds.is_empty() {
+                    let step_ns = step(&text).with_context(|| query.display().to_string())?;
+                    let program = Program::Weir { weir: weir.to_owned(), query, step_ns, site };
                     all.push(Detector { name: format!("{prefix}{stem}"), kinds, program });
                 }
             }
@@ -100,7 +99,7 @@ impl Detector {
     /// Its alerts on these captures, merged by time; of Suricata those of its rules.
     pub(crate) fn run(&self, captures: &[&Path]) -> Result<Vec<Alert>> {
         let alerts = match &self.program {
-            Program::Weir { weir, query, site } => {
+            Program::Weir { weir, query, step_ns, site } => {
                 let mut command = Command::new(weir);
                 command.args(["run", "-q", "-o", "json", "--time", "epoch-ns"]).arg(query);
                 command.args(site.iter().flat_map(|s| [Path::new("--site"), s.as_path()]));
@@ -109,7 +108,7 @@ impl Detector {
                 let alerts = done
                     .out
                     .lines()
-                    .map(|line| Alert::of_weir(line, &self.name, NAIVE_WINDOW_NS))
+                    .map(|line| Alert::of_weir(line, &self.name, *step_ns))
                     .collect::<Result<Vec<_>>>()?;
                 alerts.into_iter().flatten().collect()
             }
@@ -156,6 +155,20 @@ pub(crate) fn version(program: &str) -> Option<String> {
     text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
+/// How often windows of a query end: those of its last stage that has any. A nanosecond where it
+/// has none.
+fn step(text: &str) -> Result<i64> {
+    let code = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+    let Some((_, after)) = code.rsplit_once(" every ") else { return Ok(1) };
+    let word: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let value = code.lines().find_map(|line| {
+        let of = line.strip_prefix("param ")?.strip_prefix(word.as_str())?;
+        Some(of.strip_prefix(": duration = ")?.split_whitespace().next()?.to_owned())
+    });
+    let text = value.unwrap_or(word);
+    parse_duration(&text).with_context(|| format!("every {text}"))
+}
+
 /// The kinds of attack that the lines `# detects:` of a text name.
 fn kinds(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(DETECTS));
@@ -175,6 +188,19 @@ mod tests {
         let text = "# a.weir: a\n# detects: port_scan, host_scan\n# detects: syn_flood\npackets";
         assert_eq!(kinds(text), ["port_scan", "host_scan", "syn_flood"]);
         assert_eq!(kinds("packets"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn windows_end_as_the_last_stage_says() {
+        let text = "# every 3s\nparam step: duration = 5m  # how often\npackets\n\
+                    | summarize n = count() every 1s\n| summarize m = sum(n) over 1h every step";
+        assert_eq!(step(text).expect("a step"), 300_000_000_000);
+        assert_eq!(
+            step("packets | summarize n = count() every 10s").expect("10 s"),
+            10_000_000_000
+        );
+        assert_eq!(step("packets | where arp").expect("no windows"), 1);
+        assert!(step("packets | summarize n = count() every other").is_err());
     }
 
     /// So that a peer is never compared with a kind of attack that nothing makes.

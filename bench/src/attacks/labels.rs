@@ -10,17 +10,20 @@ use std::fs;
 use std::path::Path;
 
 /// The kind of attack by the words of the labels.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 15] = [
     ("port scan (UDP)", "udp_scan"),
-    ("host scan (UDP)", "udp_scan"),
+    ("host scan (UDP)", "udp_sweep"),
+    ("host scan (ACK)", "ack_scan"),
     ("host scan (ICMP)", "icmp_sweep"),
     ("port scan (horizontal)", "host_scan"),
     ("port scan", "port_scan"),
     ("host scan", "host_scan"),
     ("SYN flood", "syn_flood"),
+    ("UDP/DNS flood", "udp_flood"),
     ("ICMP flood", "icmp_unreachable_flood"),
     ("DNS reflection", "dns_reflection"),
     ("SSH brute force", "ssh_brute_force"),
+    ("login brute force", "login_guessing"),
     ("Slowloris", "slowloris"),
     ("DNS tunnelling", "dns_tunnel"),
 ];
