@@ -7,6 +7,7 @@ use crate::library::{Picked, QueryList, RowColumns};
 use crate::limits::HISTORY_MAX;
 use crate::look::Look;
 use crate::model::Model;
+use crate::number::Times;
 use crate::packets::{FoundPackets, ListKey, PacketList, PacketsWanted};
 use crate::queried::{LibraryQuery, QueryRow};
 use crate::query::{Pace, Setup};
@@ -120,6 +121,11 @@ impl App {
     /// What is to be counted now.
     pub(crate) fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// How times are written.
+    pub(crate) fn times(&self) -> Times {
+        Times::within(self.shown.series.span(), self.look.zone)
     }
 
     /// Takes a new picture, unless the picture stands still.
@@ -302,7 +308,7 @@ impl App {
                 output: self.shown.output.at,
                 row: Arc::clone(of),
             };
-            Some((self.shown.label(row), wanted(row.of_query.as_ref()?)))
+            Some((self.shown.label(row, self.times()), wanted(row.of_query.as_ref()?)))
         });
         let by_condition = || {
             let (title, condition) = self.chosen_packets(model)?;

@@ -1,6 +1,7 @@
 //! What the terminal can show: colours, and the characters of time lines.
 
 use ratatui::style::{Color, Modifier, Style};
+use weir_plan::TimeZone;
 
 /// The characters that time lines are drawn with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,13 +45,15 @@ impl Glyphs {
     }
 }
 
-/// What the terminal can show.
+/// What the terminal can show, and how times are shown there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
     /// Whether there are colours.
     pub color: bool,
     /// The characters of time lines.
     pub glyphs: Glyphs,
+    /// The zone that times are shown in; `None` is UTC.
+    pub zone: Option<TimeZone>,
 }
 
 impl Look {
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn without_colour_there_is_none() {
-        let look = Look { color: false, glyphs: Glyphs::Ascii };
+        let look = Look { color: false, glyphs: Glyphs::Ascii, zone: None };
         for style in [look.title(), look.faint(), look.loss(), look.notice(), look.chosen()] {
             assert_eq!((style.fg, style.bg), (None, None));
         }

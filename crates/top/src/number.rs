@@ -1,4 +1,7 @@
-//! Numbers as the screen writes them.
+//! Numbers and times as the screen writes them.
+
+use weir_packet::time;
+use weir_plan::TimeZone;
 
 /// Three significant digits and the letter of the thousands: `0`, `999`, `1.23k`, `45.6M`. At most
 /// five characters up to 999 E, and never more than six.
@@ -45,10 +48,54 @@ pub(crate) fn percent(part: f64, whole: f64) -> String {
     }
 }
 
-/// The time of day (UTC) of nanoseconds since 1970, to the second.
-pub(crate) fn clock(ns: i64) -> String {
-    let second = ns.div_euclid(1_000_000_000).rem_euclid(86_400);
-    format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+/// How times are written: in which zone, and whether with their dates.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Times {
+    zone: Option<TimeZone>,
+    with_date: bool,
+}
+
+impl Times {
+    /// Times within a span in a zone (`None` is UTC): with dates where the span has several.
+    pub(crate) fn within(span: Option<(i64, i64)>, zone: Option<TimeZone>) -> Times {
+        let times = Times { zone, with_date: false };
+        let day = |ns| time::date(times.local(ns));
+        Times { with_date: span.is_some_and(|(from, to)| day(from) != day(to)), ..times }
+    }
+
+    /// Local time, as if it were UTC.
+    fn local(self, ns: i64) -> i64 {
+        self.zone.map_or(ns, |zone| zone.span(ns).local(ns))
+    }
+
+    /// The name of the zone.
+    pub(crate) fn zone(self) -> &'static str {
+        self.zone.map_or("UTC", TimeZone::name)
+    }
+
+    /// A time to the second; `-` of a packet of which nobody knows it.
+    pub(crate) fn to_second(self, ns: i64) -> String {
+        if ns == time::NO_TIME {
+            return "-".to_owned();
+        }
+        let local = self.local(ns);
+        let second = local.div_euclid(1_000_000_000).rem_euclid(86_400);
+        let clock = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+        match (self.with_date, time::date(local)) {
+            (true, (year, month, day)) => format!("{year:04}-{month:02}-{day:02} {clock}"),
+            (false, _) => clock,
+        }
+    }
+
+    /// The same, with the part of a second after it: `digits` of it.
+    pub(crate) fn to_part(self, ns: i64, digits: u32) -> String {
+        let text = self.to_second(ns);
+        let part = ns.rem_euclid(1_000_000_000) / 10_i64.pow(9 - digits);
+        if ns == time::NO_TIME {
+            return text;
+        }
+        format!("{text}.{part:0width$}", width = digits as usize)
+    }
 }
 
 /// A length of time in at most two units.
@@ -102,8 +149,22 @@ mod tests {
 
     #[test]
     fn times() {
-        assert_eq!(clock(-1), "23:59:59");
-        assert_eq!(clock(i64::MAX), "23:47:16");
+        const DAY: i64 = 86_400_000_000_000;
+        let utc = Times::within(Some((0, DAY - 1)), None);
+        assert_eq!((utc, utc.zone()), (Times::default(), "UTC"));
+        assert_eq!(utc.to_second(-1), "23:59:59");
+        assert_eq!(utc.to_second(i64::MAX), "23:47:16");
+        assert_eq!(utc.to_part(-1, 6), "23:59:59.999999");
+        assert_eq!(utc.to_part(time::NO_TIME, 3), "-");
+        // A second day is another date, in the zone where times are shown.
+        let dated = Times::within(Some((0, DAY)), None);
+        assert_eq!(dated.to_part(DAY + 1_000_000, 3), "1970-01-02 00:00:00.001");
+        assert_eq!(dated.to_second(i64::MIN + 1), "1677-09-21 00:12:43");
+        let zone = TimeZone::new("Asia/Kolkata", 19_800_000_000_000, &[]).expect("a zone");
+        let there = Times::within(Some((0, DAY - 1)), Some(zone));
+        assert_eq!(there.to_second(DAY - 1), "1970-01-02 05:29:59");
+        assert_eq!(there.zone(), "Asia/Kolkata");
+        assert_eq!(Times::within(None, Some(zone)).to_second(0), "05:30:00");
         for (ns, expected) in [
             (0, "0.0s"),
             (1_500_000_000, "1.5s"),

@@ -1,7 +1,6 @@
 //! The packets of a row: a list of them, and the fields of one.
 
 use crate::input::step_of;
-use crate::number::clock;
 use crate::queried::QueryRow;
 use crossterm::event::KeyCode;
 use std::sync::Arc;
@@ -73,12 +72,6 @@ const FLAGS: [(&str, &str); 8] = [
 impl FoundPacket {
     fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The time of day (UTC), to the microsecond.
-    pub(crate) fn clock(&self) -> String {
-        let micros = self.time.rem_euclid(1_000_000_000) / 1000;
-        format!("{}.{micros:06}", clock(self.time))
     }
 
     /// Where it comes from, and where it goes.
@@ -277,15 +270,12 @@ mod tests {
         ]);
         assert_eq!(syn.ends(), ("[2001:db8::1]:1025".to_owned(), "192.0.2.1:443".to_owned()));
         assert_eq!((syn.protocol().as_str(), syn.info().as_str()), ("tcp", "SYN,ECE"));
-        assert!(syn.clock().ends_with(".000001"), "{}", syn.clock());
         let ping = packet(&[("icmp", "true"), ("icmp.type", "8"), ("ip.proto", "1")]);
         assert_eq!((ping.protocol().as_str(), ping.info().as_str()), ("icmp", "type 8"));
         assert_eq!(ping.ends(), ("?".to_owned(), "?".to_owned()));
         assert_eq!(packet(&[("ip.proto", "47")]).protocol(), "ip 47");
         assert_eq!(packet(&[("eth.type", "35020")]).protocol(), "eth 35020");
         assert_eq!(packet(&[]).protocol(), "");
-        let before = FoundPacket { time: i64::MIN, ..packet(&[]) };
-        assert_eq!(before.clock().len(), "00:00:00.000000".len());
     }
 
     #[test]

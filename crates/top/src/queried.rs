@@ -2,7 +2,7 @@
 
 use crate::clean::clean;
 use crate::limits::{QUERY_BYTES_MAX, QUERY_ROWS_MAX};
-use crate::number::clock;
+use crate::number::Times;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_engine::rows::Output;
@@ -90,16 +90,11 @@ impl QueryOutput {
     }
 }
 
-/// A value as a cell shows it: of a time the time of day (UTC), of a float three decimals.
-pub(crate) fn cell_text(value: &Value) -> String {
+/// A value as a cell shows it: of a time the milliseconds at most, of a float three decimals.
+pub(crate) fn cell_text(value: &Value, times: Times) -> String {
     match value {
-        Value::Time(ns) => {
-            let millis = ns.rem_euclid(1_000_000_000) / 1_000_000;
-            match millis {
-                0 => clock(*ns),
-                millis => format!("{}.{millis:03}", clock(*ns)),
-            }
-        }
+        Value::Time(ns) if ns.rem_euclid(1_000_000_000) < 1_000_000 => times.to_second(*ns),
+        Value::Time(ns) => times.to_part(*ns, 3),
         Value::Float(x) if *x == 0.0 || (1e-3..1e15).contains(&x.abs()) => {
             format!("{:?}", (x * 1e3).round() / 1e3)
         }
@@ -177,7 +172,10 @@ mod tests {
             (Value::Str("a\x1b[2J\u{202e}".into()), "a\u{fffd}[2J\u{fffd}", "a\u{fffd}[2J\u{fffd}"),
             (Value::Duration(1_500_000_000), "1500ms", "1500ms"),
         ] {
-            assert_eq!((&*cell_text(&value), &*whole_text(&value)), (cell, whole));
+            assert_eq!(
+                (&*cell_text(&value, Times::default()), &*whole_text(&value)),
+                (cell, whole)
+            );
         }
     }
 }

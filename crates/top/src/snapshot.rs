@@ -4,6 +4,7 @@ use crate::key::{self, Part, RowKey};
 use crate::limits::{NAMED_MAX, ROWS_SHOWN};
 use crate::measure::{Over, Rates};
 use crate::model::{Entry, Model};
+use crate::number::Times;
 use crate::queried::{QueryOutput, QueryRow, cell_text};
 use crate::query::Pace;
 use crate::series::Series;
@@ -190,10 +191,10 @@ impl Snapshot {
     }
 
     /// A row on one line.
-    pub(crate) fn label(&self, row: &Row) -> String {
+    pub(crate) fn label(&self, row: &Row, times: Times) -> String {
         let Some(of_query) = &row.of_query else { return row.label.clone() };
         let values = self.output.order.iter().filter_map(|at| of_query.values.get(*at));
-        values.map(cell_text).collect::<Vec<_>>().join("  ")
+        values.map(|value| cell_text(value, times)).collect::<Vec<_>>().join("  ")
     }
 
     /// The filter that picks the packets of a row; `keys` are those that somebody typed. `None` if

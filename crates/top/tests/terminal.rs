@@ -46,7 +46,7 @@ fn a_screen_that_panics() {
     let terminal = Terminal::open().expect("a terminal");
     let screen = Screen {
         source: "nothing".to_owned(),
-        look: Look { color: false, glyphs: Glyphs::Ascii },
+        look: Look { color: false, glyphs: Glyphs::Ascii, zone: None },
         setup: Setup::first(Pace::Live, 1),
         library: Vec::new(),
         model: SharedModel::new(Pace::Live),

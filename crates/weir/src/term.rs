@@ -1,5 +1,6 @@
 //! What the terminal is like, and messages to it.
 
+use crate::zone::Zone;
 use clap::ValueEnum;
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
@@ -45,13 +46,14 @@ impl Term {
     }
 
     /// What a screen can show on standard output; `None` where that is no terminal with a cursor.
-    pub(crate) fn look(&self) -> Option<Look> {
+    /// Times are shown in a zone.
+    pub(crate) fn look(&self, Zone(zone): Zone) -> Option<Look> {
         let term = variable("TERM");
         let mut locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().map(variable);
         let locale = locale.find(|value| !value.is_empty()).unwrap_or_default();
         let draws = self.stdout_tty && !term.is_empty() && term != "dumb";
         let glyphs = Glyphs::fitting(&term, &locale);
-        draws.then_some(Look { color: self.color_out, glyphs })
+        draws.then_some(Look { color: self.color_out, glyphs, zone })
     }
 
     /// Prints a line of text on standard error.

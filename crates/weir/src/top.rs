@@ -2,7 +2,6 @@
 
 use crate::args::{OffloadMode, RunOptions};
 use crate::term::Term;
-use crate::zone::Zone;
 use weir_top::{Look, Terminal};
 
 /// The query that a screen takes the place of.
@@ -26,7 +25,7 @@ pub(crate) fn screen(options: &RunOptions, term: &Term) -> Option<ScreenTerminal
     if asks_for_rows(options) || options.test || options.live.list_interfaces {
         return None;
     }
-    let look = term.look()?;
+    let look = term.look(options.rules.time_zone)?;
     let terminal = Terminal::open().ok()?;
     Some(ScreenTerminal { terminal, look })
 }
@@ -35,7 +34,6 @@ pub(crate) fn screen(options: &RunOptions, term: &Term) -> Option<ScreenTerminal
 fn asks_for_rows(options: &RunOptions) -> bool {
     options.rows.output.is_some()
         || options.rows.out_dir.is_some()
-        || options.rules.time_zone != Zone::default()
         || options.rows.export.is_some()
         || options.plot.is_some()
         || !options.params.is_empty()
@@ -70,13 +68,13 @@ mod tests {
             "top -i eth0 -j 2 -q tcp port 80",
             "top -r x -c 5 --lateness 1s",
             "top -r x --flow-key vlan",
+            "top -r x --time-zone Europe/Rome",
         ] {
             check(line, false);
         }
         for line in [
             "top -r x -o table",
             "top -r x -p n=3",
-            "top -r x --time-zone Europe/Rome",
             "top -i x --stats 1",
             "top -i x --control",
             "top -r x --publish y",

@@ -30,7 +30,7 @@ fn fill(shared: &SharedModel, second: i64, hosts: &[(u32, i64)]) {
 }
 
 fn app(shared: &SharedModel) -> App {
-    let look = Look { color: false, glyphs: Glyphs::Ascii };
+    let look = Look { color: false, glyphs: Glyphs::Ascii, zone: None };
     App::new("eth0\x1b[2J", look, Setup::first(Pace::Live, 1), &shared.lock())
 }
 
@@ -173,7 +173,7 @@ fn keys_are_typed_and_counted_by() {
 fn of_files_all_is_counted_at_once() {
     let shared = model();
     let setup = Setup::first(Pace::Whole, 1);
-    let look = Look { color: false, glyphs: Glyphs::Ascii };
+    let look = Look { color: false, glyphs: Glyphs::Ascii, zone: None };
     let mut app = App::new("x.pcap", look, setup, &shared.lock());
     app.library = library();
     press(&mut app, &shared, KeyCode::Char('b'));

@@ -67,7 +67,7 @@ pub(super) fn draw(
         }
         (None, Some(row)) => {
             let name = row.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            let text = canvas.fit(&format!("{}{name}", app.shown.label(row)), width);
+            let text = canvas.fit(&format!("{}{name}", app.shown.label(row, app.times())), width);
             canvas.text(0, y, width, &text, look.notice());
         }
         (None, None) => hints(canvas, app, y),

@@ -3,7 +3,7 @@
 use super::canvas::{Canvas, columns};
 use super::spark;
 use crate::app::App;
-use crate::number::{clock, grouped, length, percent, short};
+use crate::number::{grouped, length, percent, short};
 use crate::query::Pace;
 use crate::series::{Point, Series};
 use crate::state::{Phase, RunState};
@@ -59,7 +59,7 @@ fn title(canvas: &mut Canvas<'_>, app: &App, state: &RunState) {
         (Phase::Running { read: None }, _) => ("live".to_owned(), look.packets()),
     };
     let right = match app.shown.now.filter(|_| app.shown.pace != Pace::Whole || !ended) {
-        Some(now) => format!("{word}  {}", clock(now)),
+        Some(now) => format!("{word}  {}", app.times().to_second(now)),
         None => word,
     };
     let x = canvas.text(0, 0, 10, "weir top  ", look.title());
@@ -108,7 +108,11 @@ fn axis(canvas: &mut Canvas<'_>, app: &App, y: u16) -> u16 {
     let Some((start, end)) = app.shown.series.span() else { return 1 };
     let width = i64::from(canvas.area.width.saturating_sub(LINE_FROM));
     let (from, to) = match app.shown.pace {
-        Pace::Whole => (clock(start), format!("{} UTC, {}", clock(end), length(end - start))),
+        Pace::Whole => {
+            let (times, lasts) = (app.times(), length(end - start));
+            let to = format!("{} {}, {lasts}", times.to_second(end), times.zone());
+            (times.to_second(start), to)
+        }
         _ => {
             let seconds = width * look.glyphs.per_column() as i64;
             (format!("-{}", length(seconds.saturating_mul(app.shown.series.step()))), "now".into())

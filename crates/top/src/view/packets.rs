@@ -1,14 +1,16 @@
 //! The packets of a row, and the fields of one of them.
 
 use super::canvas::{Canvas, columns};
+use crate::number::Times;
 use crate::packets::{FoundPacket, PacketList, PacketsSearch};
 use ratatui::style::{Modifier, Style};
+use weir_packet::time::NO_TIME;
+use weir_plan::TimeZone;
 
 /// The lines that stand above the list: what it is of, its condition, and the names of its columns.
 const ABOVE: u16 = 3;
 
 /// The columns of the list that have a width of their own.
-const TIME: u16 = 16;
 const LENGTH: u16 = 6;
 const PROTOCOL: u16 = 7;
 
@@ -43,9 +45,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, list: &mut PacketList) {
         let note = canvas.fit(note, width);
         canvas.text(0, y, width, &note, look.notice());
     }
+    let times = times(list, look.zone);
     match list.opened().cloned() {
-        Some(packet) => fields(canvas, list, &packet, bottom),
-        None => packets(canvas, list, bottom),
+        Some(packet) => fields(canvas, list, (&packet, times), bottom),
+        None => packets(canvas, list, times, bottom),
     }
     let keys = match list.opened() {
         Some(_) => "Up, Down more fields  Esc packets  q quit",
@@ -72,9 +75,20 @@ fn wrapped(text: &str, width: u16) -> Vec<String> {
     lines
 }
 
-fn packets(canvas: &mut Canvas<'_>, list: &mut PacketList, bottom: u16) {
+/// How the times of a list are written.
+fn times(list: &PacketList, zone: Option<TimeZone>) -> Times {
+    let known = || list.packets().iter().map(|packet| packet.time).filter(|ns| *ns != NO_TIME);
+    Times::within(known().min().zip(known().max()), zone)
+}
+
+fn packets(canvas: &mut Canvas<'_>, list: &mut PacketList, times: Times, bottom: u16) {
     let look = canvas.look;
-    line(canvas, 2, ["TIME (UTC)", "FROM", "TO", "PROTO", "LEN", "SAYS"], look.title());
+    let title = format!("TIME ({})", times.zone());
+    let moment = |packet: &FoundPacket| times.to_part(packet.time, 6);
+    let widest = list.packets().iter().map(|packet| columns(&moment(packet))).max();
+    let time_room = widest.unwrap_or(0).max(columns(&title)) + 1;
+    let titles = [&title, "FROM", "TO", "PROTO", "LEN", "SAYS"];
+    line(canvas, 2, time_room, titles, look.title());
     let room = usize::from(bottom.saturating_sub(ABOVE));
     let (at, all) = (list.chosen, list.packets().len());
     list.offset = list.offset.clamp((at + 1).saturating_sub(room), at);
@@ -83,9 +97,9 @@ fn packets(canvas: &mut Canvas<'_>, list: &mut PacketList, bottom: u16) {
         list.packets().iter().enumerate().take(seen.end).skip(seen.start).zip(ABOVE..)
     {
         let (from, to) = packet.ends();
-        let (time, protocol, info) = (packet.clock(), packet.protocol(), packet.info());
+        let (time, protocol, info) = (moment(packet), packet.protocol(), packet.info());
         let length = packet.length.to_string();
-        line(canvas, y, [&time, &from, &to, &protocol, &length, &info], Style::new());
+        line(canvas, y, time_room, [&time, &from, &to, &protocol, &length, &info], Style::new());
         if number == at {
             canvas.style_line(y, look.chosen());
         }
@@ -93,14 +107,14 @@ fn packets(canvas: &mut Canvas<'_>, list: &mut PacketList, bottom: u16) {
 }
 
 /// One line of the list. What there is no room for is left out, from the right.
-fn line(canvas: &mut Canvas<'_>, y: u16, cells: [&str; 6], style: Style) {
+fn line(canvas: &mut Canvas<'_>, y: u16, time_room: u16, cells: [&str; 6], style: Style) {
     let width = canvas.area.width;
     let [time, from, to, protocol, length, info] = cells;
     // Addresses of version 6 are long; half of what is left is for what a packet says.
-    let rest = width.saturating_sub(TIME + PROTOCOL + LENGTH);
+    let rest = width.saturating_sub(time_room + PROTOCOL + LENGTH);
     let end = (rest / 3).clamp(8, 48);
     let mut x = 0;
-    for (text, room) in [(time, TIME), (from, end), (to, end), (protocol, PROTOCOL)] {
+    for (text, room) in [(time, time_room), (from, end), (to, end), (protocol, PROTOCOL)] {
         let text = canvas.fit(text, room - 1);
         canvas.text(x, y, room - 1, &text, style);
         x += room;
@@ -115,10 +129,16 @@ fn line(canvas: &mut Canvas<'_>, y: u16, cells: [&str; 6], style: Style) {
     }
 }
 
-fn fields(canvas: &mut Canvas<'_>, list: &mut PacketList, packet: &FoundPacket, bottom: u16) {
+fn fields(
+    canvas: &mut Canvas<'_>,
+    list: &mut PacketList,
+    (packet, times): (&FoundPacket, Times),
+    bottom: u16,
+) {
     let (width, look) = (canvas.area.width, canvas.look);
     let (from, to) = packet.ends();
-    let title = format!("{}  {from} > {to}  {} bytes", packet.clock(), packet.length);
+    let title =
+        format!("{}  {from} > {to}  {} bytes", times.to_part(packet.time, 6), packet.length);
     let title = canvas.fit(&title, width);
     canvas.text(0, 2, width, &title, look.title());
     let room = usize::from(bottom.saturating_sub(ABOVE));

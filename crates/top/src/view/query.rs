@@ -27,12 +27,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &mut App, top: u16, bottom: u16
     let (width, look) = (canvas.area.width, canvas.look);
     let room = bottom.saturating_sub(top + 2);
     let rows = app.scroll(room.into());
-    let output = &app.shown.output;
+    let (output, times) = (&app.shown.output, app.times());
     // The values of a row, in the order in which columns are shown.
     let cells = |row: &crate::snapshot::Row| -> Vec<(String, bool)> {
         let Some(row) = &row.of_query else { return Vec::new() };
         let values = output.order.iter().filter_map(|at| row.values.get(*at));
-        values.map(|value| (cell_text(value), is_number(value))).collect()
+        values.map(|value| (cell_text(value, times), is_number(value))).collect()
     };
     let seen: Vec<Vec<(String, bool)>> = app.shown.rows[rows.clone()].iter().map(cells).collect();
     let mut shown = Vec::new();

@@ -11,12 +11,13 @@ use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 use weir_engine::counters::Ledger;
 use weir_packet::source::{Account, Lost};
-use weir_plan::Value;
+use weir_packet::time::NO_TIME;
+use weir_plan::{TimeZone, Value};
 
 /// A second in November 2026.
 const START: i64 = 1_795_240_270_000_000_000;
 
-const COLORS: Look = Look { color: true, glyphs: Glyphs::Braille };
+const COLORS: Look = Look { color: true, glyphs: Glyphs::Braille, zone: None };
 
 fn ip(text: &str) -> Value {
     Value::ip(text.parse().expect("an address"))
@@ -153,7 +154,7 @@ fn colours_say_what_matters() {
 
 #[test]
 fn without_colour_the_same_is_said() {
-    let mut shown = Shown::new(Look { color: false, glyphs: Glyphs::Ascii });
+    let mut shown = Shown::new(Look { color: false, glyphs: Glyphs::Ascii, zone: None });
     shown.press(&[KeyCode::Down]);
     let cells = shown.cells(80, 24);
     assert!(cells.content.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset)));
@@ -332,6 +333,29 @@ fn the_packets_of_a_row_are_listed() {
     shown.press(&[KeyCode::Char('p')]);
     shown.app.found(Err("no \x1b[5mroom".to_owned()));
     assert!(shown.text(80, 24).contains("no \u{fffd}[5mroom"));
+}
+
+/// The screen knew UTC alone, and of packets months apart the time of day.
+#[test]
+fn times_are_those_of_a_zone_and_have_dates_where_there_are_several() {
+    let zone = TimeZone::new("Asia/Kolkata", 19_800_000_000_000, &[]);
+    let mut shown = Shown::new(Look { zone, ..COLORS });
+    assert!(shown.text(80, 24).starts_with("weir top  eth0 and eth1"), "{}", shown.text(80, 24));
+    assert!(shown.text(80, 24).lines().next().is_some_and(|line| line.ends_with("live  11:21:39")));
+    shown.press(&[KeyCode::Down, KeyCode::Char('p')]);
+    let mut found = packets();
+    shown.app.found(Ok(found.clone()));
+    let line =
+        |shown: &mut Shown, n: usize| shown.text(80, 24).lines().nth(n).expect("a line").to_owned();
+    assert!(line(&mut shown, 2).starts_with("TIME (Asia/Kolkata) FROM "));
+    assert!(line(&mut shown, 4).starts_with("11:21:10.001000     [2001:"));
+    // One is of the next day, and of one nobody knows the time.
+    found.packets[1].time = START + 86_400_000_000_000;
+    found.packets[2].time = NO_TIME;
+    shown.app.found(Ok(found));
+    assert!(line(&mut shown, 3).starts_with("2026-11-21 11:21:10.000000 [2001:"));
+    assert!(line(&mut shown, 4).starts_with("2026-11-22 11:21:10.000000 [2001:"));
+    assert!(line(&mut shown, 5).starts_with("-                          [2001:"));
 }
 
 /// The list is drawn at any size, too, with a packet or a field chosen.
