@@ -345,8 +345,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) stats: Option<Duration>,
 
-    /// What happens to rows that their reader does not take in time [default: wait for files, drop
-    /// for interfaces]
+    /// Wait for a reader that does not take rows in time, or drop rows [default: wait for files,
+    /// drop for interfaces]
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(crate) slow_sink: Option<SlowSink>,
 

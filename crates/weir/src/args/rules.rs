@@ -11,7 +11,7 @@ use weir_packet::walk::{TunnelPorts, UDP_TUNNELS};
 
 #[derive(Args, Default, Debug)]
 pub(crate) struct RulesArgs {
-    /// What else than addresses, ports and protocol tells flows apart, in the keys flow, conn and
+    /// Parts that tell flows apart beside addresses, ports and protocol, in the keys flow, conn and
     /// hosts and wherever connections are followed: vlan (both tags), tunnel (network, TEID or key;
     /// with --headers inner)
     #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = key_part())]
@@ -29,7 +29,7 @@ pub(crate) struct RulesArgs {
 }
 
 impl RulesArgs {
-    /// What they come to.
+    /// The rules that these options come to.
     pub(crate) fn rules(&self) -> anyhow::Result<ReadingRules> {
         if self.tunnel_port.len() > TUNNEL_PORTS_MAX {
             return Err(usage(format!("--tunnel-port names at most {TUNNEL_PORTS_MAX} ports")));
