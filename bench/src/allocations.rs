@@ -78,7 +78,7 @@ impl Source for Marked {
     }
 }
 
-/// What a run asked for.
+/// The memory that a run asked for.
 struct Steady {
     /// Before the steady phase.
     before: Asked,

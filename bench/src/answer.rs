@@ -6,11 +6,11 @@ use std::io;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_plan::Type;
 
-/// What a program put out. The order of rows does not count: digests of rows are summed.
+/// The output of a program. The order of rows does not count: digests of rows are summed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Answer(pub(crate) Vec<Part>);
 
-/// What one output of a program put out.
+/// The rows of one output of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Part {
     /// How many rows.
@@ -129,7 +129,7 @@ impl Tally {
         Tally { digest, outputs: Vec::new(), answer: Answer::default() }
     }
 
-    /// What was put out.
+    /// The answer: all rows that were put out.
     pub(crate) fn answer(self) -> Answer {
         self.answer
     }

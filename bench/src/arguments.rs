@@ -1,4 +1,4 @@
-//! What several commands take.
+//! Arguments that several commands take.
 
 use crate::trace::{PRESETS, Preset};
 use anyhow::{Context, Result};

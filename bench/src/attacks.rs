@@ -6,7 +6,7 @@
 //! with the naive thresholds over flow records, and tshark's `tcp.analysis` beside `tcp_trouble`.
 //! An *episode* is one attack. It is found if a detector that claims its kind gives an alert with
 //! the address of its attacker or its victim, or none at all, while it lasts or within the grace
-//! after it. What the detector says of the background alone is a false alert.
+//! after it. An alert of the detector over the background alone is a false alert.
 
 mod alert;
 mod attack;

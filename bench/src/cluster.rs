@@ -232,8 +232,8 @@ fn count(
     Ok(lines.into())
 }
 
-/// What the probes count that are simulated: 50,000 packets, of nearly all of 5,000 sources, are a
-/// window of the trace. It comes as if it had lasted a second.
+/// The query of the probes that are simulated: 50,000 packets, of nearly all of 5,000 sources, are
+/// a window of the trace. It comes as if it had lasted a second.
 const SUMS: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src every 50ms";
 const SUMS_CONVERSATIONS: u32 = 2_500;
 const SUMS_PACKETS: u64 = 50_000;

@@ -93,7 +93,7 @@ pub(crate) fn run(options: &CompareOptions<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What `--only` is matched with.
+/// The name that `--only` is matched with.
 fn name(preset: &Preset, work: &Work) -> String {
     format!("{} {}: {}", preset.name, work.name, work.title)
 }

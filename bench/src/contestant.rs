@@ -184,7 +184,7 @@ pub(crate) fn run_program(
     Ok((Measure { packets, flows, spent, rss_max_kib: rss_max_kib()? }, answer))
 }
 
-/// What the closures keep of a flow.
+/// The state that the closures keep of a flow.
 #[derive(Clone, Copy)]
 struct Meter {
     packets: u64,

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use suricata::Suricata;
 
-/// What the detectors are to run over, and how often.
+/// The trace or capture that the detectors are to run over, and how often.
 #[derive(clap::Args, Debug)]
 pub(crate) struct GrowthOptions {
     /// The trace.
@@ -47,10 +47,10 @@ struct Step {
     rss_max_kib: u64,
 }
 
-/// What the detectors run over.
+/// The trace or capture that the detectors run over.
 struct Subject {
     file: PathBuf,
-    /// What the table is headed by.
+    /// The heading of the table.
     title: String,
     /// How the yardstick runs over it.
     mode: Mode,

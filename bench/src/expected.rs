@@ -54,7 +54,7 @@ fn digest(folder: Folder) -> Result<u64> {
     Ok(texts.fold(RowDigest::new(), digest).value())
 }
 
-/// What the queries of a folder put out when each runs alone: whether they are right is what the
+/// The rows of the queries of a folder when each runs alone: whether they are right is what the
 /// tests of the library check, here they must not disturb each other.
 fn one_by_one(folder: Folder, trace: &Path) -> Result<Answer> {
     let mut all = Answer::default();
@@ -266,7 +266,7 @@ mod tests {
     use weir_model::TimeRules;
     use weir_plan::{Program, Schema};
 
-    /// What the naive model says.
+    /// The answer of the naive model.
     fn naive_answer(program: &Program, trace: &Path) -> Answer {
         let name = trace.to_str().expect("UTF-8");
         let options = weir_capture::Options::default();

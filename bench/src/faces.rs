@@ -1,5 +1,5 @@
-//! What it costs a run that others look at it: metrics that are asked for, rows that browsers
-//! follow. Whole processes of the program that users have, beside one at which nobody looks.
+//! The cost for a run that others look at: metrics that are asked for, rows that browsers follow.
+//! Whole processes of the program that users have, beside one at which nobody looks.
 
 use crate::arguments::{OUT, Rounds, preset};
 use crate::process;
@@ -26,7 +26,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// How often metrics are asked for: ten times as often as Prometheus may be told to.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is measured.
+/// The runs to measure.
 #[derive(clap::Args, Debug)]
 pub(crate) struct FacesOptions {
     /// The trace.
@@ -88,7 +88,7 @@ impl LateRows {
     }
 }
 
-/// What a run took, and what its lookers got.
+/// The time that a run took, and the bytes that its lookers got.
 struct Seen {
     whole: Whole,
     /// Bytes that lookers have read.
@@ -280,7 +280,7 @@ impl Lookers {
     }
 }
 
-/// What all who look at a run have in common.
+/// The state that all who look at a run share.
 #[derive(Default)]
 struct Looking {
     /// The run is over.

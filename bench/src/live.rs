@@ -3,7 +3,7 @@
 //! A case is a length of frames and a number of flows. In each round everybody receives once, one
 //! directly after the other, each in a process of its own; the order turns round by round. A
 //! sender on one processor offers more than can be taken, where it can; all that receiving takes,
-//! the kernel's part included, happens on the other. What counts are frames processed within a
+//! the kernel's part included, happens on the other. Only frames count that are processed within a
 //! window of time, by the clock of the receiver.
 //!
 //! Nothing is measured that does not add up: what the sender made is what was received and what
@@ -148,7 +148,7 @@ impl Bench<'_> {
     /// A rate of frames that do not add up is no rate.
     fn check(&self, run: &LiveRun, counted: Counts) -> Result<()> {
         let Received { frames, lost, .. } = run.received;
-        // What an XDP program redirects to a socket that is full, the interface counts as dropped.
+        // Frames that an XDP program redirects to a full socket, the interface counts as dropped.
         let wire = counted.dropped.checked_sub(if self.way.is_xdp() { lost } else { 0 });
         let told = format!("{run:?}, and the interface says {counted:?}");
         let taken = frames + lost == counted.received;

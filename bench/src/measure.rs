@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use std::fmt;
 use std::time::Duration;
 
-/// What one run counted and took.
+/// The counts, time and memory of one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Measure {
     /// Packets that it says it took.

@@ -21,19 +21,19 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
 /// Folders that `PATH` may lack for users who are not root.
 const SBIN: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// What ours is called.
+/// The name of our program.
 const WEIR: &str = "weir";
 
 /// Someone to run beside others.
 struct Peer {
     name: &'static str,
-    /// What is special about the way it is run.
+    /// A note on the way it is run.
     note: &'static str,
     /// Takes a trace of the same kind that is so many times shorter: it would run for minutes.
     shorter: u64,
     /// Its command line but for the trace, if it is there.
     arguments: Option<Vec<String>>,
-    /// What stands before the path of the trace.
+    /// The text before the path of the trace.
     prefix: &'static str,
 }
 

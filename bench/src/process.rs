@@ -6,13 +6,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// What a process said and took.
+/// The output of a process that has ended, and the time it took.
 pub(crate) struct Done {
     /// Its standard output.
     pub(crate) out: String,
     /// Its standard error.
     pub(crate) errors: String,
-    /// What it took, from its start to its end.
+    /// The time that it took, from its start to its end.
     pub(crate) whole: Whole,
 }
 

@@ -34,7 +34,7 @@ const USED: u64 = 1 << 40;
 /// The bytes of a record that the loop reads.
 type Window = [u8; WINDOW];
 
-/// What was counted.
+/// The counts of a meter.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Totals {
     /// Records read.

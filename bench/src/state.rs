@@ -1,5 +1,5 @@
-//! What state costs: memory, growth, a flood of flows, idle flows. Packets are synthetic, and each
-//! run is a process of its own.
+//! The costs of state: memory, growth, a flood of flows, idle flows. Packets are synthetic, and
+//! each run is a process of its own.
 
 use crate::answer::Tally;
 use crate::contestant::meter_totals;
@@ -31,9 +31,9 @@ const IDLE: [u64; 4] = [0, 10_000, 100_000, 1_000_000];
 pub(crate) enum Experiment {
     /// Does memory depend on the number of packets?
     Memory,
-    /// What does a flow take, and does growing stall?
+    /// How much memory does a flow take, and does growing stall?
     Growth,
-    /// What does a flood of flows do?
+    /// How much does a flood of flows slow a program down?
     Flood,
     /// Do idle flows cost anything?
     Idle,
@@ -104,7 +104,7 @@ pub(crate) struct Task {
     max: u64,
 }
 
-/// What a run came to.
+/// The figures of a run.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct Figures {
     packets: u64,

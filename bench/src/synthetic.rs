@@ -150,14 +150,14 @@ impl Frames {
     }
 }
 
-/// What the source saw of those who took its batches.
+/// The source's measurements of those who took its batches.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct Seen {
     /// The longest that one batch took, by each clock; making it is not counted.
     pub(crate) longest: Whole,
     /// Batches that took more than a millisecond of CPU time.
     pub(crate) slow: u64,
-    /// What all batches of the active flows took together, see [`Traffic::Idle`].
+    /// The time that all batches of the active flows took together, see [`Traffic::Idle`].
     pub(crate) active: Whole,
     /// Memory of the process in KiB before the first batch and after the last one, while all state
     /// is still held.
@@ -204,7 +204,7 @@ impl Synthetic {
         self.buffers.len()
     }
 
-    /// What it saw, once all packets were taken.
+    /// Its measurements, once all packets were taken.
     pub(crate) fn seen(&self) -> Seen {
         self.seen
     }

@@ -1,5 +1,5 @@
-//! What the standard library lacks: CPU time, a mapped file, memory in huge pages, prefetch, and
-//! how often memory was asked for.
+//! System calls and instructions that the standard library lacks: CPU time, a mapped file, memory
+//! in huge pages, prefetch, and how often memory was asked for.
 //!
 //! It is sound: each unsafe call is one system call or instruction whose contract is met
 //! within the function that makes it, and nothing unsafe is handed out. [`Pages`] owns zeroed
@@ -40,7 +40,7 @@ pub(crate) struct CpuTime {
     pub(crate) system: Duration,
 }
 
-/// What the system says that somebody used so far.
+/// The resources that somebody used so far, by the system's count.
 fn usage(who: Who) -> io::Result<libc::rusage> {
     let who = match who {
         Who::Me => libc::RUSAGE_SELF,

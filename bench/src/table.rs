@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What the table is asked for.
+/// The options of the table.
 #[derive(Debug)]
 pub(crate) struct TableOptions<'a> {
     /// The traces.
@@ -42,7 +42,7 @@ pub(crate) struct TableOptions<'a> {
     pub(crate) out: &'a Path,
 }
 
-/// What one run took.
+/// The time and memory of one run.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 struct Run {
     /// The run proper; nothing for programs that do not say.
@@ -70,7 +70,7 @@ struct Input {
     _held: Mmap,
 }
 
-/// What was measured.
+/// The measurements of all cases.
 #[derive(Debug)]
 pub(crate) struct Table {
     lines: Vec<Lines>,

@@ -29,7 +29,7 @@ pub(crate) enum Sizes {
     Trimodal,
 }
 
-/// What a trace is like.
+/// The properties of a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct TraceOptions {
     /// Packets to write.
@@ -57,7 +57,7 @@ pub(crate) struct TraceOptions {
 pub(crate) struct Preset {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it is like.
+    /// Its properties.
     pub(crate) options: TraceOptions,
     /// Base-2 logarithms of the rows that tables made beforehand need for the whole of it, IPv4
     /// and IPv6.
@@ -123,7 +123,7 @@ impl Preset {
     }
 }
 
-/// What a trace holds: the right answers.
+/// The contents of a trace: the right answers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Truth {
     /// Packets.
@@ -266,7 +266,7 @@ impl TraceOptions {
     }
 }
 
-/// What the generator remembers of a conversation.
+/// The state of a conversation in the generator.
 struct Conversation {
     packets: u32,
     /// The next sequence number, forward and backward.

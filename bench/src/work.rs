@@ -14,7 +14,7 @@ const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries");
 pub(crate) struct Work {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What a table says it is.
+    /// Its title in a table.
     pub(crate) title: &'static str,
     /// In which language it is asked.
     pub(crate) text: Text,
@@ -68,7 +68,7 @@ pub(crate) const DETECTORS: Work = Work {
     text: Text::Together(Folder::Detectors),
 };
 
-/// What the loops by hand keep of each flow.
+/// The flow meter: counts and times of each flow, as the loops by hand keep them.
 pub(crate) const FLOW_METER: Work = Work {
     name: "flow-meter",
     title: "flow meter, language",

@@ -38,7 +38,7 @@ fn the_whole_table() {
     let cases = everything["cases"].as_array().expect("cases");
     let of = |kind: &str| cases.iter().filter(|c| c["kind"] == kind).count();
     let packers = usize::from(installed("gzip")) + usize::from(installed("zstd"));
-    // What grows against the growing has nobody to compare with where the loop in C is absent.
+    // Growing tables have nobody to compare with where the loop in C is absent.
     let expected = (if roofline { 20 } else { 19 }, 17, 2 * packers);
     assert_eq!((of("time"), of("scaling"), of("packed")), expected, "{table}");
     let timed = |run: &Value| run["process_wall_s"].as_f64().is_some_and(|s| s > 0.0);
@@ -238,7 +238,7 @@ fn network_functions() {
     assert_eq!(table.contains("Not measured: "), !nft, "{table}");
 }
 
-/// What goes into Kafka comes out of it, and Flink alone counts what Weir counts.
+/// Records that go into Kafka come out of it, and Flink alone counts what Weir counts.
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn kafka_and_flink() {

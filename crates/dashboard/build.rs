@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs, io};
 
-/// What a file is, by its ending.
+/// The media type of a file, by its ending.
 const TYPES: [(&str, &str); 4] = [
     ("html", "text/html; charset=utf-8"),
     ("js", "text/javascript; charset=utf-8"),
@@ -43,7 +43,7 @@ fn build() -> Result<(), String> {
     copy(&root.join("programs"), &out.join("programs")).map_err(|e| format!("programs: {e}"))?;
     npm(&work, &["ci", "--omit=dev", "--ignore-scripts", "--no-progress", "--prefer-offline"])?;
     let dist = work.join("dist");
-    // What an earlier build left has other names.
+    // Files of an earlier build have other names.
     if dist.exists() {
         fs::remove_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
     }

@@ -12,8 +12,8 @@ mod link {
     /// The first that has `rte_dev_name`, and the oldest that it was tested with.
     const OLDEST: &str = "22.11";
 
-    /// What is called, and no more: `libdpdk` names all libraries that there are. Drivers are
-    /// loaded at run time.
+    /// The libraries that are called, and no more: `libdpdk` names all libraries that there are.
+    /// Drivers are loaded at run time.
     const LIBRARIES: [&str; 4] = ["rte_eal", "rte_ethdev", "rte_mbuf", "rte_mempool"];
 
     #[expect(clippy::disallowed_methods, reason = "cargo tells a build script so")]
@@ -28,8 +28,8 @@ mod link {
         });
         let mut shim = cc::Build::new();
         shim.file("src/sys/shim.c");
-        // What else `pkg-config --cflags` has: the sizes that the libraries were built with, and
-        // the processor that their inline functions take at least.
+        // The other flags of `pkg-config --cflags`: the sizes that the libraries were built with,
+        // and the processor that their inline functions take at least.
         shim.flag("-include").flag("rte_config.h");
         match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
             Ok("x86_64") => drop(shim.flag_if_supported("-march=corei7")),

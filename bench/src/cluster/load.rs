@@ -19,7 +19,7 @@ const EPOCH_AT: usize = 41;
 /// here.
 const RECORD_MAX: usize = 900_000;
 
-/// What each of the probes sends, and the rows that come of it.
+/// The messages that each of the probes sends, and the rows that come of them.
 pub(super) struct ProbeLoad {
     /// As that of the one probe that wrote it.
     head: ProbeHead,
@@ -142,7 +142,7 @@ fn read_windows(stream: &Path) -> Result<(ProbeHead, Vec<Vec<Vec<u8>>>)> {
     Ok((head, windows))
 }
 
-/// What is looked at of a row of JSON.
+/// The columns of a row of JSON that are looked at.
 pub(super) struct Row<'a> {
     pub(super) ts: &'a str,
     pub(super) packets: u64,

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A window of each probe comes so often.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What is done at which window.
+/// The window at which counting begins, and the one at which a task manager is killed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
     /// From this one on, windows count: the job has started, and its code is compiled.
@@ -34,7 +34,7 @@ pub(super) struct Schedule {
     pub(super) killed: usize,
 }
 
-/// What a round of windows in real time took.
+/// The times of a round of windows in real time.
 #[derive(Clone, Debug)]
 pub(super) struct RealTime {
     /// From the end of a window to its last committed row: the middle and the longest of those

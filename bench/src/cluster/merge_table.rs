@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What every round took.
+/// The times of every round.
 pub(super) struct MergeTable {
     probes: usize,
     /// Partial results of all probes in a window.

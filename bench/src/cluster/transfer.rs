@@ -1,4 +1,5 @@
-//! What Weir sends to Kafka and takes from there, beside the bare client with the same records.
+//! Transfers of Weir into Kafka and out of it, beside those of the bare client with the same
+//! records.
 //!
 //! The bare client is a process of its own, whose time begins when it makes its client and ends
 //! with the last delivery; what it sends, it holds in memory before that. Weir's time is that of
@@ -28,10 +29,10 @@ const PROBE: &str = "north";
 const PARTIALS: &str =
     "packets | summarize packets = count(), bytes = sum(len) by ip.src every 100ms";
 
-/// What hosts count that take packets from a topic.
+/// The query of hosts that take packets from a topic.
 const COUNTS: &str = "packets | summarize packets = count() by ip.src every 10s";
 
-/// What travels.
+/// The kind of record that travels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Freight {
     Packets,
@@ -73,7 +74,7 @@ impl Transfer {
     }
 }
 
-/// What lies in a topic.
+/// The amount of records in a topic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TopicLoad {
     pub(super) records: u64,
@@ -195,7 +196,7 @@ impl Transfers {
         command
     }
 
-    /// What Weir takes from a topic must be everything that is in it.
+    /// Weir must take from a topic all records that are in it.
     fn out_of_kafka(&self, servers: &Servers, freight: Freight, group: &str) -> Result<Whole> {
         let (_, packets, whole) = match freight {
             Freight::Packets => self.by_group(servers, COUNTS, group)?,

@@ -48,7 +48,7 @@ impl Suricata {
         Ok(())
     }
 
-    /// What it took, in words.
+    /// The time that it took, in words.
     pub(super) fn line(&self) -> String {
         let Spread { low, median, high } = Spread::of(self.cpu.iter().copied());
         format!(

@@ -7,7 +7,7 @@ const FILE: usize = 24;
 const RECORD: usize = 16;
 const ETHERNET: usize = 14;
 
-/// What the works ask of a packet.
+/// The fields of a packet that the works ask for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     /// Nanoseconds since 1970.

@@ -77,7 +77,7 @@ fn end(role: Role, interface: &str) -> Result<Companion> {
     let mut end = Companion::start(command)?;
     let id = end.line()?;
     ip(&format!("link add dev {interface} type veth peer name {} netns {id}", WIRE))?;
-    // What another interface of the box passes on is addressed to an end.
+    // Frames that another interface of the box passes on are addressed to an end.
     ip(&format!("link set dev {interface} promisc on up"))?;
     // Frames go out as they come in: they need check sums, and the length of frames.
     host::transmit_offload_off(interface).context("switching off what an interface does late")?;

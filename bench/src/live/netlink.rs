@@ -38,7 +38,7 @@ const ANSWER: usize = 64 << 10;
 const RX_PACKETS: usize = 0;
 const RX_DROPPED: usize = 6;
 
-/// What an interface counted since it was made.
+/// The counts of an interface since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Counts {
     /// Frames received.

@@ -69,7 +69,7 @@ const HEADERS: &str = "packets | where udp | summarize n = count(), ports = dist
 /// Sends on the headers of frames, with lengths and checksums that are right.
 const THIN: &str = "packets | trim 96 | forward \"weir2\"";
 
-/// What is asked of frames.
+/// The query over frames.
 #[derive(Clone, Copy)]
 enum Asked {
     /// The text of a query.

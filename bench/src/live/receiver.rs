@@ -66,7 +66,7 @@ impl Receiver {
         Receiver::WeirPacket,
     ];
 
-    /// What a table calls it.
+    /// Its name in a table.
     pub(super) fn title(self) -> &'static str {
         match self {
             Receiver::BareXdp => "loop over AF_XDP",
@@ -115,7 +115,7 @@ pub(crate) struct Receive {
     pub(crate) fifo: bool,
 }
 
-/// What a receiver counted.
+/// The counts of a receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Received {
     /// All frames that it got.

@@ -52,7 +52,7 @@ const XDP_ABORTED: i32 = 0;
 /// ... and this for a frame that goes nowhere.
 const XDP_DROP: i32 = 1;
 
-/// What to send.
+/// The frames to send.
 #[derive(clap::Args, Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Load {
     /// Bytes of a frame, without its check sequence.

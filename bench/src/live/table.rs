@@ -6,7 +6,7 @@ use super::run::{LiveCase, LiveRun};
 use crate::stats::{Spread, median};
 use serde_json::{Value, json};
 
-/// What Weir is to reach of the loop of its kind.
+/// The part of the rate of the loop of its kind that Weir is to reach.
 pub(super) const TARGET: f64 = 0.9;
 
 /// Where less than this part of what was offered is lost, the sender was the limit.

@@ -105,7 +105,7 @@ impl Wire {
         )
     }
 
-    /// What the far end counted.
+    /// The counts of the far end.
     pub(super) fn counts(&self) -> Result<Counts> {
         Ok(self.netlink.interface(RECEIVER).context(RECEIVER)?.counts)
     }

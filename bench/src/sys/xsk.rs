@@ -55,7 +55,7 @@ pub(crate) struct Xsk {
     socket: OwnedFd,
     fill: Ring,
     rx: Ring,
-    /// What was put into the fill ring, and taken from the other.
+    /// The descriptors that were put into the fill ring, and those taken from the other.
     filled: u32,
     taken: u32,
     // The kernel holds its pages; this keeps the addresses ours.
@@ -179,7 +179,7 @@ impl Xsk {
         let _ = net::recv(&self.socket, &mut [0_u8; 0][..], RecvFlags::DONTWAIT);
     }
 
-    /// What the kernel counted.
+    /// The counts of the kernel.
     pub(crate) fn statistics(&self) -> io::Result<XdpStatistics> {
         Ok(sockopt::xdp_statistics(&self.socket)?)
     }

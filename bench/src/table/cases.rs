@@ -7,7 +7,7 @@ use crate::roofline::Mode;
 use crate::trace::Preset;
 use crate::work::{DETECTORS, FLOW_METER, FLOW_METER_API, WORKS, Work};
 
-/// What a line of the table is about, before it is known who runs.
+/// The subject of a line of the table, before it is known who runs.
 struct Aim {
     work: &'static Work,
     trace: &'static str,

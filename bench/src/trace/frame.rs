@@ -14,7 +14,7 @@ const HEAD: usize = 74;
 
 const ZEROS: [u8; 2048] = [0; 2048];
 
-/// What a packet does in its conversation.
+/// The role of a packet in its conversation.
 pub(super) struct Segment {
     flags: u8,
     /// Which way it must go; `None`: at random.

@@ -9,7 +9,7 @@ pub use error::AdapterError;
 use crate::sys::{ethtool, interface, link};
 use crate::xdp::link::Interfaces;
 
-/// An interface and its driver. What a driver does not tell is absent.
+/// An interface and its driver. Facts that a driver does not tell are absent.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Adapter {
@@ -27,11 +27,11 @@ pub struct Adapter {
     pub queues: Option<Queues>,
     /// Descriptors of each receive queue, now and at most.
     pub ring: Option<(u32, u32)>,
-    /// What is done with packets before anybody sees them.
+    /// The features that are applied to packets before anybody sees them.
     pub features: Vec<Feature>,
     /// How packets are spread over queues.
     pub spread: Option<Spread>,
-    /// What the driver can do for XDP.
+    /// The XDP features of the driver.
     pub xdp: Option<Xdp>,
     /// The XDP program on it: where, and its number.
     pub program: Option<(&'static str, u32)>,
@@ -62,7 +62,7 @@ pub struct Spread {
     pub ports: Option<bool>,
 }
 
-/// What a driver can do for XDP.
+/// The XDP features of a driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Xdp {
     /// Programs in the driver.
@@ -83,7 +83,7 @@ pub fn adapter(name: &str) -> Result<Adapter, AdapterError> {
         return Err(AdapterError::NoInterface { name: name.to_owned(), known });
     };
     let control = link::control()?;
-    // What can't be asked for is not known.
+    // A fact that can't be asked for is not known.
     let channels = ethtool::channels(name).ok().flatten();
     let rings = ethtool::rings(name).ok().flatten();
     let spread = ethtool::spread(name).ok().flatten();

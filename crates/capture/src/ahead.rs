@@ -1,8 +1,8 @@
 //! Decompression in a thread of its own, so that it and the reading of what it gave go on at once.
 //!
-//! What one read of the decompressor brings is one piece, and it is passed on at once: nothing
-//! waits for a writer that pauses. Pieces are decompressed into the buffers that batches refer
-//! to, behind room for the start of a record that the piece before was cut in, so that no piece is
+//! The bytes of one read of the decompressor are one piece, and it is passed on at once: nothing
+//! waits for a writer that pauses. Pieces are decompressed into the buffers that batches refer to,
+//! behind room for the start of a record that the piece before was cut in, so that no piece is
 //! copied. A bounded queue keeps the decompressor from running away.
 
 use crate::buffers::{Buffer, Buffers};
@@ -23,13 +23,13 @@ pub(crate) struct Ahead {
     /// `None` once its panic was passed on.
     thread: Option<JoinHandle<()>>,
     buffers: Arc<Buffers>,
-    /// What is left of the piece taken last.
+    /// The rest of the piece taken last.
     pending: Option<Arc<Buffer>>,
     raw_bytes: u64,
     compression: Option<Compression>,
 }
 
-/// What one read brought.
+/// The result of one read.
 struct Piece {
     /// Empty at the end.
     bytes: io::Result<Arc<Buffer>>,

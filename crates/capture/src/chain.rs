@@ -10,7 +10,7 @@ pub(crate) struct Chain {
     /// The captures to come.
     waiting: std::vec::IntoIter<UnreadCapture>,
     current: Option<Box<dyn Source>>,
-    /// What the captures before the current one came to.
+    /// The account of the captures before the current one.
     before: Account,
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// What the first bytes of a file say.
+    /// The compression of a file, by its first bytes.
     pub(crate) fn of(head: &[u8]) -> Option<Compression> {
         match *head {
             [0x1f, 0x8b, 8, ..] => Some(Compression::Gzip),
@@ -36,7 +36,7 @@ impl Compression {
         }
     }
 
-    /// What an error of the decompressor says of the data.
+    /// The fault of the data, in words, by an error of the decompressor.
     pub(crate) fn describe(self, error: &io::Error) -> String {
         let name = self.name();
         match error.kind() {
@@ -98,7 +98,7 @@ struct Gzip<R> {
     member: Option<GzDecoder<R>>,
 }
 
-/// What follows the last member of a gzip file is neither a member nor padding.
+/// The bytes after the last member of a gzip file are neither a member nor padding.
 #[derive(Debug)]
 struct TrailingBytes;
 
@@ -196,7 +196,7 @@ mod tests {
         check([&skippable[..], &zstd(b"abc")].concat(), Some(Compression::Zstd), b"abc");
     }
 
-    /// What the first error of reading `raw` says, and the bytes read before it.
+    /// The words of the first error of reading `raw`, and the bytes read before it.
     fn failure(raw: Vec<u8>) -> (Vec<u8>, Option<String>) {
         let (mut out, mut buffer) = (Vec::new(), [0; 7]);
         let mut input = Input::new(Box::new(Cursor::new(raw))).unwrap();

@@ -92,7 +92,7 @@ impl Decoder {
     }
 }
 
-/// What a file that is no capture is instead, and what to do about it where we know.
+/// The description of a file that is no capture, and what to do about it where we know.
 fn describe(head: &[u8]) -> &'static str {
     match head {
         [] => "the file is empty",

@@ -37,8 +37,8 @@ pub const POPULATE_AHEAD: usize = 1 << 20;
 /// How far behind the reader they are let go: farther than batches on their way reach.
 pub const RELEASE_BEHIND: usize = 64 << 20;
 
-/// What each of these is a multiple of where several files that are read at the same time share
-/// them: 64 KiB, of which systems' pages are parts.
+/// Where several files that are read at the same time share each of these, a share is a multiple of
+/// this: 64 KiB, of which systems' pages are parts.
 pub const PAGES_SHARE_MIN: usize = 64 << 10;
 
 /// Stream buffers kept for use again; what more are in flight at once are freed and allocated anew.
@@ -98,7 +98,7 @@ pub const RING_QUEUE: usize = 8 << 20;
 pub const RING_PAUSE_NS: u32 = 100_000;
 
 /// Bytes of the rings of an interface together, where no other size is asked for: a quarter of a
-/// second of small frames at a million a second. What finds no room is lost, and counted.
+/// second of small frames at a million a second. Frames that find no room are lost, and counted.
 pub const RING_BUFFER: usize = 32 << 20;
 
 /// How far the frames of two rings may be out of order, in nanoseconds: the time of a block, ...

@@ -93,7 +93,7 @@ impl Loans {
     }
 }
 
-/// Whether nobody else refers to the chunk. What others read through it happened before.
+/// Whether nobody else refers to the chunk. Reads by others through it happened before.
 fn returned(loan: &mut Loan) -> bool {
     Arc::get_mut(&mut loan.chunk).is_some()
 }

@@ -111,7 +111,7 @@ impl<S: Source> Source for Lookback<S> {
     }
 }
 
-/// What looks after files.
+/// The part of a lookback that looks after files.
 struct Watch {
     options: LookbackOptions,
     /// The ring. It is locked for each batch; others hold it only to copy a little.
@@ -137,8 +137,8 @@ struct Key {
     value: Vec<Option<u128>>,
 }
 
-/// How far time has gone on. What one batch says is not believed where it is far from that, unless
-/// the next ones agree.
+/// How far time has gone on. The time of one batch is not believed where it is far from that,
+/// unless the next ones agree.
 #[derive(Default)]
 struct Now {
     at: Option<i64>,
@@ -219,7 +219,7 @@ impl Watch {
         let places = batch.offsets().iter().zip(batch.caplens());
         for (i, ((&ts, &len), (&start, &caplen))) in times.zip(lens).zip(places).enumerate() {
             let (start, end) = (start as usize, start as usize + caplen as usize);
-            // What reaches beyond the memory reads as cut short.
+            // A frame that reaches beyond the memory reads as cut short.
             let bytes = memory.get(start..end.min(memory.len())).unwrap_or(&[]);
             let ports = if with_ports { batch.ports(i) } else { None };
             let point = batch.capture_point(i);

@@ -37,7 +37,7 @@ pub(crate) struct MergedCaptures {
     delivered: u64,
     /// Bytes read of captures that have ended.
     bytes_read: u64,
-    /// What was wrong with captures that broke off. The others are read to their end first.
+    /// The errors of captures that broke off. The others are read to their end first.
     errors: Vec<SourceError>,
 }
 
@@ -75,7 +75,7 @@ impl MergedCaptures {
         for waiting in waiting {
             match waiting.peek(&merged.options)? {
                 Some(source) => merged.add(source, Some(waiting)),
-                // What can be read only once is read from now on.
+                // A capture that can be read only once is read from now on.
                 None => {
                     let source = waiting.open(&merged.options)?;
                     merged.add(source, None);
@@ -269,7 +269,7 @@ impl MergeReader {
         key
     }
 
-    /// What to take for the time of the next frame, which says `ts`.
+    /// The time that is believed of the next frame, which says `ts`.
     fn believed(&mut self, ts: i64) -> i64 {
         let left = self.batch.len() - self.at - 1;
         if left < MERGE_LOOK && self.ahead.is_none() && self.error.is_none() {

@@ -55,7 +55,7 @@ struct FileOutlets {
     rotation: RotationEnd,
 }
 
-/// What happens where a file can't be written any more.
+/// The consequence where a file can't be written any more.
 enum OnFailure {
     /// The run ends.
     End,
@@ -377,7 +377,7 @@ mod tests {
     use weir_packet::interface::CapturePoint;
     use weir_packet::source::LinkType;
 
-    /// What is said where frames of `lo` are captured and handed to this name.
+    /// The result, in words, where frames of `lo` are captured and handed to this name.
     fn opened(name: &str, outgoing: bool, link: LinkType) -> String {
         opened_on("lo", name, outgoing, link)
     }
@@ -411,7 +411,7 @@ mod tests {
         check("host:", false, eth, "host:: only the kernel gives packets to the host");
     }
 
-    /// What the kernel did not decide on can't get to the host any more, and is counted.
+    /// Packets that the kernel did not decide on can't get to the host any more, and are counted.
     #[test]
     fn the_host_gets_nothing_from_the_process() {
         let mut outlets = Outlets::new(&[], Vec::new(), Some("host:"), Box::new(|_| {}));

@@ -36,7 +36,7 @@ struct Window {
     offset: u64,
 }
 
-/// What fills the buffers.
+/// The reader that fills the buffers.
 enum Feed {
     Direct(Input, Buffers),
     Ahead(Ahead),
@@ -155,7 +155,7 @@ impl Feed {
         }
     }
 
-    /// What an error says of compressed data; `None` where it is the system's.
+    /// The words of an error about compressed data; `None` where it is the system's.
     fn damage(&self, error: &io::Error) -> Option<String> {
         let compression = self.compression().filter(|_| error.raw_os_error().is_none());
         compression.map(|c| c.describe(error))
@@ -354,7 +354,7 @@ mod tests {
         assert!(matches!(error, SourceError::Io { ref name, .. } if name == "pipe"), "{error}");
     }
 
-    /// What a source gives until it ends: frames, how they end, the account after every batch.
+    /// The results of a source until it ends: frames, how they end, the account after every batch.
     type ReadResult = (Vec<Vec<u8>>, Option<String>, Account);
 
     fn read_to_end(source: Result<Stream, SourceError>) -> ReadResult {

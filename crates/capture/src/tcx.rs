@@ -2,9 +2,9 @@
 //! receiving and sending what is captured.
 //!
 //! [`open_tcx`] puts a small program before all others of the hook. It copies each packet into a
-//! ring that the kernel and this process share, with the time when it came, and lets it pass. What
-//! a query [offloads](crate::ebpf::Offloaded) runs before that, and what it finishes is not copied.
-//! Program and ring go with the source, or with the process, however that ends.
+//! ring that the kernel and this process share, with the time when it came, and lets it pass. The
+//! part that a query [offloads](crate::ebpf::Offloaded) runs before that, and what it finishes is
+//! not copied. Program and ring go with the source, or with the process, however that ends.
 //!
 //! *Units.* The hook sees packet buffers: on the way in after receive offload (GRO) has joined
 //! several frames, on the way out before the adapter cuts them up (TSO), as AF_PACKET does. The

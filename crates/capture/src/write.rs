@@ -66,9 +66,9 @@ pub struct Files {
     outlives: bool,
     /// ... and what went wrong since that was last asked for.
     errors: Vec<io::Error>,
-    /// What interfaces are called, in formats that say it.
+    /// The names of interfaces, for formats that say them.
     names: InterfaceNames,
-    /// What ends the run: readers that take nothing are not waited for then.
+    /// The flags that end the run: readers that take nothing are not waited for then.
     stops: Vec<Arc<AtomicBool>>,
 }
 
@@ -116,7 +116,7 @@ impl Files {
         self.outlives = true;
     }
 
-    /// What went wrong since this was last called.
+    /// The errors since this was last called.
     pub(crate) fn take_errors(&mut self) -> Vec<io::Error> {
         std::mem::take(&mut self.errors)
     }
@@ -140,7 +140,7 @@ impl Files {
         rotated.map(RotatedFiles::folder).chain(later).collect()
     }
 
-    /// What an outlet did not take since outlets were opened.
+    /// The frames that an outlet did not take since outlets were opened.
     pub(crate) fn refused_by(&self, outlet: u32) -> Refused {
         let place = self.by_outlet.get(outlet as usize).copied().flatten();
         place.map_or(Refused::default(), |place| self.outputs[place].refused())

@@ -2,8 +2,8 @@
 //! kernel makes packet buffers of them, and are read where they lie.
 //!
 //! [`open_xdp`] puts a small program on each interface that redirects the frames of each receive
-//! queue to a socket bound to that queue, and gives an [`XdpSource`] over all of them. What it
-//! redirects does not reach the kernel's own stack: the interface is the capture's alone. Program
+//! queue to a socket bound to that queue, and gives an [`XdpSource`] over all of them. Frames that
+//! it redirects do not reach the kernel's own stack: the interface is the capture's alone. Program
 //! and sockets go with the source, or with the process, however that ends.
 //!
 //! *Memory.* Each queue has memory for frames (a UMEM). The kernel takes frames to fill from one

@@ -101,7 +101,7 @@ fn frames(mut source: Box<dyn Source>) -> (Frames, Option<SourceError>) {
     (out, error)
 }
 
-/// What tcpdump keeps, and what it says.
+/// The frames that tcpdump keeps, and its messages.
 fn tcpdump(path: &Path, expression: &str) -> (Frames, String) {
     let mut run = Command::new("tcpdump");
     let output = run.arg("-r").arg(path).args(["-w", "-", expression]).output().unwrap();

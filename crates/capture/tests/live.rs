@@ -156,7 +156,7 @@ fn a_quiet_wire_says_what_time_it_is() {
         let mut reached = i64::MIN;
         for i in 0..5 {
             sender.send(&frame(i));
-            // What is reached grows beyond the frame, and no frame comes that is older.
+            // The reached time grows beyond the frame, and no frame comes that is older.
             let ts = read(&mut *source, 1)[0].ts;
             assert!(ts > reached, "frame {i} at {ts}, and {reached} was reached");
             while reached < ts {
@@ -342,7 +342,7 @@ fn a_ring_that_is_not_read_held_time_and_not_frames() {
                 }
             }
             let mut got = read(&mut *source, 20 * ROUNDS);
-            // What comes now is in its ring again, after what overflowed.
+            // Frames that come now are in their ring again, after those that overflowed.
             (20 * ROUNDS..25 * ROUNDS).for_each(|i| sender.send(&of_a_flow(i, false)));
             read_on(&mut *source, 25 * ROUNDS, &mut got);
             assert_eq!(end(&mut *source, &stop), 0);

@@ -129,8 +129,8 @@ fn times(read: &Read) -> Vec<i64> {
     read.0.iter().map(|(_, ts, ..)| *ts).collect()
 }
 
-/// What a merge of whole captures has to give: at each step the earliest of the first packets
-/// left, of equal ones that of the first capture.
+/// The packets that a merge of whole captures has to give: at each step the earliest of the first
+/// packets left, of equal ones that of the first capture.
 fn model(captures: &[Vec<Packet>]) -> Vec<Packet> {
     let mut left: Vec<&[Packet]> = captures.iter().map(Vec::as_slice).collect();
     let mut out = Vec::new();

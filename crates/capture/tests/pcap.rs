@@ -124,7 +124,7 @@ fn every_frame_comes_once_as_it_was_sent() {
     assert_eq!(source.interfaces(), [("v1".to_owned(), account)]);
 }
 
-/// What came until the end was asked for is read, though nobody read it before.
+/// Packets that came until the end was asked for are read, though nobody read them before.
 #[test]
 fn what_has_come_is_read_at_the_end() {
     if !ready("what_has_come_is_read_at_the_end") {

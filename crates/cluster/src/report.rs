@@ -1,4 +1,4 @@
-//! What a merge reports: its result, how far probes are, and how each stream ended.
+//! The reports of a merge: its result, how far probes are, and how each stream ended.
 
 use crate::framing::StreamFault;
 use crate::probes::MixedProbes;

@@ -80,7 +80,7 @@ fn head(producer: &Producer, probe: &str, epoch: u64) -> ProbeHead {
     }
 }
 
-/// What a probe writes: its head, and each of its messages.
+/// The stream that a probe writes: its head, and each of its messages.
 fn publish(
     program: &Program,
     probe: &str,
@@ -539,7 +539,7 @@ fn a_life_that_breaks_off_within_a_stream_is_told() {
     assert!(!rows.is_empty());
 }
 
-/// What is missing just before the end of a life was not counted if another life followed.
+/// A message missing just before the end of a life was not counted if another life followed.
 #[test]
 fn a_message_missing_before_the_end_of_a_life_is_counted() {
     let program = windows();

@@ -1,4 +1,4 @@
-//! What is undone where something does not begin.
+//! Steps that are undone where something does not begin.
 
 /// Undoes what was made for something that has not begun yet, such as empty files for rows. It does
 /// so when it is dropped.

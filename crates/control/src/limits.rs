@@ -1,4 +1,4 @@
-//! What clients may do at most.
+//! The limits of clients.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use crate::limits::{FILES_MAX, LINE_MAX};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
 
-/// What a client asks of a run.
+/// A request of a client to a run.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 #[serde(tag = "command", rename_all = "lowercase")]
 pub enum Request {
@@ -82,7 +82,7 @@ impl Request {
     }
 }
 
-/// What a run answers.
+/// The answer of a run.
 #[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
 pub struct Reply {
     /// Why the run did nothing, if it refused.
@@ -97,7 +97,7 @@ pub struct Reply {
     /// The lines that say which alerts are not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suppressions: Vec<SuppressionState>,
-    /// What has happened so far.
+    /// The counts of the run so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
 }
@@ -208,7 +208,7 @@ pub struct Counts {
     /// TLS hellos that did not complete.
     #[serde(default)]
     pub unfinished: u64,
-    /// What fields did not show of packets, by protocol and reason.
+    /// Data of packets that fields did not show, by protocol and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<UnreadCount>,
     /// Alerts that a list of suppressions left out.
@@ -240,7 +240,7 @@ pub struct Counts {
     pub deliveries: Option<Deliveries>,
 }
 
-/// What fields of a protocol did not show, for one reason.
+/// Data that fields of a protocol did not show, for one reason.
 #[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
 pub struct UnreadCount {
     /// The name of the protocol, such as `dns`.

@@ -20,7 +20,7 @@ pub(crate) struct Listed {
     pub(crate) counts: Arc<RowCounts>,
 }
 
-/// What has happened in a run so far.
+/// The report of a run so far.
 pub struct Report {
     /// The ledger, for people.
     pub text: String,
@@ -38,7 +38,7 @@ pub struct ShownProgram {
     pub plan: Option<String>,
     /// The stages of each pipeline, as queries write them.
     pub stages: Vec<Vec<String>>,
-    /// What it does.
+    /// The program itself.
     pub program: Arc<Program>,
 }
 

@@ -15,7 +15,7 @@ pub enum ChangeBy {
     ReadingAgain(Arc<Passes>),
 }
 
-/// What is to be run in the next pass, and whether there is one.
+/// The program that is to be run in the next pass, and whether there is one.
 #[derive(Default)]
 pub struct Passes {
     state: Mutex<PassState>,

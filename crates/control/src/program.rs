@@ -17,7 +17,7 @@ pub struct RunningProgram {
     pub source: String,
     /// The text of its query, if somebody may ask for it.
     pub text: String,
-    /// What it does.
+    /// The program itself.
     pub program: Arc<Program>,
     since: SystemTime,
     pub(crate) counts: Arc<RowCounts>,

@@ -37,7 +37,7 @@ pub type MakeSink = Box<dyn FnMut(&[Output]) -> Result<Option<NewSink>, String> 
 /// Says whether a program with these outputs may run; if not, why.
 pub type Allows = Box<dyn Fn(&Program, &[Output]) -> Result<(), String> + Send>;
 
-/// What a run asks of its programs.
+/// The rules of a run for its programs.
 pub struct Rules {
     /// Refuses programs that may not run here.
     pub allows: Allows,

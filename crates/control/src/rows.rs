@@ -1,4 +1,4 @@
-//! What is known of a program's rows.
+//! The counts of a program's rows.
 
 use parking_lot::Mutex;
 use std::io;

@@ -127,7 +127,7 @@ pub fn serve<L: Listener, S: Service>(listener: &L, service: S, bounds: Bounds) 
     }
 }
 
-/// What a client is doing.
+/// The stage that a client is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Stage {
@@ -477,7 +477,7 @@ mod tests {
 
     fn said(mut stream: UnixStream) -> String {
         let mut said = Vec::new();
-        // What was not read to its end resets the connection, after the answer.
+        // A request that was not read to its end resets the connection, after the answer.
         let _ = stream.read_to_end(&mut said);
         String::from_utf8(said).expect("text")
     }

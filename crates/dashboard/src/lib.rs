@@ -23,8 +23,8 @@ pub struct BuiltFile {
 #[cfg(feature = "build")]
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// What the page counts packets by, as queries: their names and texts. Each has a param `interval`,
-/// the length of its windows.
+/// The queries by which the page counts packets: their names and texts. Each has a param
+/// `interval`, the length of its windows.
 pub const PROGRAMS: [(&str, &str); 2] = [
     ("page-traffic", include_str!("../programs/page-traffic.weir")),
     ("page-flows", include_str!("../programs/page-flows.weir")),

@@ -120,7 +120,7 @@ fn key_names(key: &str) -> Vec<String> {
     names
 }
 
-/// What follows a value, which may stand in quotes.
+/// The text after a value, which may stand in quotes.
 fn after_value(text: &str) -> &str {
     if !text.starts_with('"') {
         return text.find(' ').map_or("", |at| &text[at..]);

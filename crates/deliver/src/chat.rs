@@ -18,7 +18,7 @@ pub(crate) fn body(form: BodyForm, alert: &Alert) -> String {
     }
 }
 
-/// What a message says besides its headline: a name and a value each.
+/// The facts of a message besides its headline: a name and a value each.
 fn facts(alert: &Alert) -> Vec<(&'static str, String)> {
     let measured = alert.evidence().into_iter().find(|(name, _)| name == "measured");
     let measured = measured.map(|(_, text)| text).unwrap_or_default();

@@ -4,7 +4,7 @@
 
 use weir_base::harmless::is_harmless;
 
-/// What stands for a character that was taken out.
+/// The replacement for a character that was taken out.
 const REPLACEMENT: char = '\u{fffd}';
 
 /// Said where a text was cut.

@@ -136,7 +136,7 @@ impl Connection {
         Ok(Connection(Stream::Secured(Box::new(secured))))
     }
 
-    /// What follows has to be done by this time.
+    /// All reads and writes that follow have to be done by this time.
     pub(crate) fn until(&mut self, by: Instant) {
         self.socket().by = by;
     }
@@ -148,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer has closed it. What the peer has said is passed over.
+    /// Whether the peer has closed it. Bytes that the peer has sent are passed over.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.until(clock::now() + CONNECT_PATIENCE);
         if self.socket().tcp.set_nonblocking(true).is_err() {

@@ -54,7 +54,7 @@ struct CourierState {
     /// Rows that came, and those of them that the process was never given.
     alerts: u64,
     missed: u64,
-    /// What it said last.
+    /// Its last report.
     report: Report,
     stage: Stage,
     /// Whether it keeps alerts that wait for the next run.

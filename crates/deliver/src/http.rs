@@ -45,7 +45,7 @@ pub(crate) fn send(route: &Route, request: &HttpRequest<'_>, by: Instant) -> Res
     }
 }
 
-/// What a peer answered.
+/// The answer of a peer.
 #[derive(PartialEq, Eq, Debug)]
 struct Answer {
     status: u16,

@@ -265,7 +265,7 @@ impl Options<'_> {
         }
     }
 
-    /// What stands in the file that an option names, without the end of its line.
+    /// The text of the file that an option names, without the end of its line.
     fn secret(&mut self, name: &'static str) -> Result<Option<Secret>, LineError> {
         let Some(file) = self.take(name) else { return Ok(None) };
         let named = |e| LineError(format!("{name}={e}"));

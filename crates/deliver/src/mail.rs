@@ -75,7 +75,7 @@ fn mail(alerts: &[Arc<Alert>], form: &MailForm, host: &str, date: &str) -> Strin
     out
 }
 
-/// What a mail is about, as one short line.
+/// The subject of a mail, as one short line.
 fn subject(alerts: &[Arc<Alert>]) -> String {
     let text = match alerts {
         [alert] => alert.headline(),

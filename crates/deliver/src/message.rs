@@ -1,4 +1,4 @@
-//! What the run and the process that delivers tell each other, a line of JSON each. First comes the
+//! The messages between the run and the process that delivers, a line of JSON each. First comes the
 //! [`Setup`] and a report that all is ready, then alerts go one way and reports the other. After
 //! the last alert comes [`END`]: where it is missing, the run was killed.
 
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// The line after the last alert.
 pub(crate) const END: &[u8] = b"end\n";
 
-/// What the delivering process has to know.
+/// The settings of the delivering process.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Setup {
     /// Whom alerts go to.
@@ -27,7 +27,7 @@ pub struct Setup {
     pub confines: bool,
 }
 
-/// What the delivering process reports.
+/// A report of the delivering process.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Default, Debug)]
 pub(crate) struct Report {
     /// Why it can't begin.
@@ -36,7 +36,7 @@ pub(crate) struct Report {
     /// Lines that it has read.
     pub(crate) seen: u64,
     pub(crate) targets: Vec<TargetCounts>,
-    /// What to tell the user.
+    /// Messages for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) say: Vec<String>,
 }

@@ -37,7 +37,7 @@ impl QueueState {
     }
 }
 
-/// What the thread of a target does next.
+/// The next step of the thread of a target.
 #[derive(PartialEq, Debug)]
 pub(crate) enum Next {
     /// Deliver these, which stay in the queue until they are removed.

@@ -1,4 +1,4 @@
-//! What delivers alerts to a target, whatever its kind.
+//! The interface by which alerts are delivered to a target, whatever its kind.
 
 use crate::alert::Alert;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub(crate) struct Batching {
     pub(crate) apart: Duration,
 }
 
-/// What this host calls itself to receivers.
+/// The name of this host and process for receivers.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     pub(crate) host: String,

@@ -127,7 +127,8 @@ impl Session {
         }
     }
 
-    /// Goes on by TLS. What came before that is forgotten: somebody between could have added it.
+    /// Goes on by TLS. Bytes that came before that are forgotten: somebody between could have added
+    /// them.
     fn secured(self, tls: Arc<rustls::ClientConfig>, host: &str) -> Result<Session, Failure> {
         Ok(Session { connection: self.connection.secured(tls, host)?, rest: Vec::new() })
     }

@@ -1,4 +1,4 @@
-//! What alerts are delivered to.
+//! The receivers that alerts are delivered to.
 
 use crate::alert::Alert;
 use crate::signature::SigningKey;
@@ -26,7 +26,7 @@ impl Target {
         &self.name
     }
 
-    /// What tells it from all other targets, in every run.
+    /// A text that tells it from all other targets, in every run.
     pub(crate) fn identity(&self) -> String {
         match &self.kind {
             Kind::Webhook(form) => format!("{}{}", self.name, form.path.0),
@@ -107,7 +107,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What kind of receiver it is, and what it gets.
+/// The kind of a receiver, and the form of its messages.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Syslog(SyslogForm),
@@ -137,11 +137,11 @@ pub(crate) struct WebhookForm {
     /// The path and what follows it.
     pub(crate) path: Secret,
     pub(crate) body: BodyForm,
-    /// What is asked instead, if the user has written that.
+    /// Requests that are made instead, if the user has written some.
     pub(crate) requests: Option<RequestForms>,
     /// The keys that sign it, the newest first; empty where it is not signed.
     pub(crate) keys: Vec<SigningKey>,
-    /// What the header `Authorization` has after `Bearer`.
+    /// The token in the header `Authorization`, after `Bearer`.
     pub(crate) token: Option<Secret>,
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct RequestForms {
     pub(crate) end: Option<RequestTemplate>,
 }
 
-/// What the body of a request is.
+/// The form of the body of a request.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyForm {
     /// The row as JSON.
@@ -207,6 +207,6 @@ pub(crate) struct AlertmanagerForm {
     pub(crate) path: String,
     /// How often alerts that go on are repeated, in seconds.
     pub(crate) repeat_s: u64,
-    /// What the header `Authorization` has after `Bearer`.
+    /// The token in the header `Authorization`, after `Bearer`.
     pub(crate) token: Option<Secret>,
 }

@@ -26,7 +26,7 @@ impl Webhook {
     }
 }
 
-/// What is asked for an alert.
+/// The request for an alert.
 struct Asked<'a> {
     method: &'a str,
     path: String,

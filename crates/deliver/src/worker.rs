@@ -36,7 +36,7 @@ pub(crate) struct TargetState {
     told: Mutex<Told>,
 }
 
-/// What a target has to tell.
+/// The counts and messages that a target has to tell.
 #[derive(Default)]
 struct Told {
     counts: TargetCounts,
@@ -114,7 +114,7 @@ impl TargetState {
     }
 }
 
-/// What went wrong since the last message that was taken.
+/// The failures since the last message that was taken.
 #[derive(Default)]
 struct Trouble {
     tries: u32,

@@ -1,4 +1,4 @@
-//! What a check finds.
+//! The result of a check.
 
 /// How something is judged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,7 +31,7 @@ pub struct Check {
     pub verdict: Verdict,
     /// Its state.
     pub found: String,
-    /// What this state means for capturing; empty where it is as it should be.
+    /// The effect of this state on capturing; empty where it is as it should be.
     pub means: String,
     /// A command that changes it; empty where there is none.
     pub command: String,

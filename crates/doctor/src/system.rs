@@ -19,7 +19,7 @@ pub(crate) enum Access {
     Missing,
 }
 
-/// The state of the system. What the kernel does not report is absent.
+/// The state of the system. Parts that the kernel does not report are absent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct System {
     pub(crate) release: String,

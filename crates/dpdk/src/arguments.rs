@@ -1,5 +1,5 @@
-//! What DPDK is started with: its defaults would take all processors and all huge pages, write to
-//! shared folders, and answer others.
+//! The arguments that DPDK is started with: its defaults would take all processors and all huge
+//! pages, write to shared folders, and answer others.
 
 use crate::device::Device;
 use crate::limits::MEMORY_MAX;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Memory besides that of buffers, in MiB: rings of drivers and notes about devices.
 const MORE_MIB: usize = 48;
 
-/// What DPDK is started with.
+/// The conditions that DPDK is started under.
 pub(crate) struct Launch {
     /// Huge pages that are free, in MiB.
     pub(crate) huge_mib: usize,

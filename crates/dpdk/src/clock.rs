@@ -1,4 +1,4 @@
-//! What times the frames of a port bear, by the system's clock.
+//! The times that the frames of a port bear, by the system's clock.
 
 use crate::limits::{CLOCKS_APART_NS, REACHED_BEHIND_NS};
 use rustix::event::poll;

@@ -41,7 +41,7 @@ impl Copies {
         fit
     }
 
-    /// What a batch refers to, until it is let go.
+    /// The memory that a batch refers to, until it is let go.
     pub(crate) fn lend(&mut self, bytes: Vec<u8>) -> Arc<Vec<u8>> {
         let piece = Arc::new(bytes);
         self.all.push(Arc::clone(&piece));
@@ -69,7 +69,7 @@ mod tests {
         held.remove(1);
         let again = lend(&mut copies, 250).expect("what came back");
         assert!(again.as_ptr() == address && !copies.full, "is used again");
-        // What is too small gives way.
+        // A buffer that is too small gives way.
         held.clear();
         held.push(lend(&mut copies, 700).expect("room"));
         assert!(lend(&mut copies, 100).is_none());

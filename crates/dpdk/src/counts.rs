@@ -1,8 +1,8 @@
-//! What a port counts, and what of it was lost.
+//! The counts of a port, and the losses among them.
 
 use weir_packet::source::Lost;
 
-/// What a port has counted since it was made; as in the C.
+/// The counts of a port since it was made; as in the C.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counts {
@@ -15,10 +15,10 @@ pub(crate) struct Counts {
     pub(crate) no_buffer: u64,
 }
 
-/// What a port has counted since it was opened, however often its counters are set to zero.
+/// The counts of a port since it was opened, however often its counters are set to zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
-    /// What its counters said last.
+    /// The last values of its counters.
     last: Counts,
     total: Counts,
 }
@@ -44,7 +44,7 @@ impl Tally {
         self.last = now;
     }
 
-    /// What was lost, and by a source that could not read so many frames.
+    /// The frames that were lost, with so many that the source could not read.
     pub(crate) fn lost(&self, unread: u64) -> Lost {
         let Counts { missed, errors, no_buffer, .. } = self.total;
         let (interface, ring) = (errors.saturating_add(unread), missed.saturating_add(no_buffer));

@@ -68,7 +68,7 @@ impl Device {
         let (mut others, mut names) = (Vec::<Device>::new(), Vec::<String>::new());
         let mut all: Vec<Device> =
             texts.iter().map(|t| Device::new(t)).collect::<Result<_, _>>()?;
-        // What a driver is told may stand at one of the names of its device alone.
+        // The arguments of a driver may stand at one of the names of its device alone.
         all.sort_by_key(Device::is_plain);
         for device in all {
             let known = captured.iter().chain(&others).find(|known| known.name == device.name);
@@ -140,7 +140,7 @@ fn pci_address(name: &str) -> Option<String> {
     good.then(|| format!("{domain}:{bus}:{device}.{function}").to_ascii_lowercase())
 }
 
-/// What is wrong with a name that is none of a device.
+/// The fault of a name that is none of a device.
 fn no_device(name: &str) -> NameError {
     let known = Path::new("/sys/class/net").join(name);
     if name.is_empty() || name.contains('/') || !known.exists() {

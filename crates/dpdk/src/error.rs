@@ -25,11 +25,11 @@ pub enum DpdkError {
     Start {
         /// The arguments that it got.
         arguments: String,
-        /// What the user can try.
+        /// A hint on what the user can try.
         hint: StartHint,
         /// Its code.
         error: io::Error,
-        /// What it said.
+        /// DPDK's words.
         said: Said,
     },
     /// A port can't be set up.
@@ -40,7 +40,7 @@ pub enum DpdkError {
         error: io::Error,
         /// Whether the port was to send.
         sends: bool,
-        /// What DPDK said.
+        /// DPDK's words.
         said: Said,
     },
     /// This driver receives nothing.
@@ -55,7 +55,7 @@ pub enum DpdkError {
     NotOpened(Vec<String>),
 }
 
-/// What is wrong with the names of devices.
+/// A fault in the names of devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NameError {
@@ -108,7 +108,7 @@ pub enum DriverError {
     NotMade(String, Said),
 }
 
-/// What may help if DPDK does not start.
+/// A hint on what may help if DPDK does not start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StartHint {
     /// Nothing is known.
@@ -133,7 +133,7 @@ pub enum TimesError {
     OfCard,
 }
 
-/// What DPDK wrote before an error, for people; empty if it wrote nothing.
+/// The lines that DPDK wrote before an error, for people; empty if it wrote nothing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Said(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! What is there only where DPDK's libraries are linked, and what is said where they are not.
+//! The functions that work only where DPDK's libraries are linked, and their errors elsewhere.
 
 use crate::mode::Mode;
 use crate::opened::Opened;

@@ -1,5 +1,5 @@
-//! What this machine has for DPDK: cards and who drives them, memory, and a way to hand cards over.
-//! Looks at the kernel's files alone, and starts nothing.
+//! The means of this machine for DPDK: cards and who drives them, memory, and a way to hand cards
+//! over. Looks at the kernel's files alone, and starts nothing.
 
 use crate::arguments::{free_huge_mib, needed_mib};
 use crate::device::{HANDED_OVER, SHARED, is_network};
@@ -40,7 +40,7 @@ impl Card {
     }
 }
 
-/// What there is besides cards.
+/// The means besides cards.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
     /// DPDK's version, in words.
@@ -64,7 +64,7 @@ pub fn cards() -> Vec<Card> {
     cards_below(Path::new("/sys/bus/pci/devices"))
 }
 
-/// What this machine has.
+/// The means of this machine besides cards.
 pub fn machine() -> Machine {
     let any = |folder: &str| fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();

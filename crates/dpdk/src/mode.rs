@@ -16,7 +16,7 @@ pub enum Pages {
     },
 }
 
-/// What a device was set up as.
+/// The setup of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mode {
     /// The port's name.

@@ -25,7 +25,7 @@ use weir_packet::source::SourceError;
 /// Lines of what DPDK said that stand in an error.
 const LINES: usize = 4;
 
-/// What DPDK says whatever the reason was.
+/// Messages that DPDK writes whatever the reason was.
 const EMPTY_WORDS: [&str; 2] =
     ["Failed to attach device on primary process", "Driver cannot attach"];
 
@@ -52,7 +52,7 @@ pub(crate) fn open_senders(options: DpdkOptions) -> Result<(Senders, Vec<Mode>),
     open_all(&[], &options).map(|all| (all.senders, all.modes))
 }
 
-/// What is open.
+/// The ports that are open.
 #[derive(Default)]
 struct All {
     wires: Vec<Wire>,
@@ -91,12 +91,12 @@ fn open_all(names: &[String], options: &DpdkOptions) -> Result<All, SourceError>
             all.open_port(&opening, options)?;
         }
     }
-    // What it tried, and what came of it, is in the modes.
+    // DPDK's attempts, and what came of them, are in the modes.
     sys::said();
     Ok(all)
 }
 
-/// What a device is for.
+/// The use of a device.
 #[derive(Clone, Copy)]
 struct Use {
     receives: bool,
@@ -140,7 +140,7 @@ fn start(
     Ok(true)
 }
 
-/// What DPDK said, for the end of an error.
+/// DPDK's words, for the end of an error.
 fn said() -> Said {
     let said = sys::said();
     let meaningful =
@@ -159,7 +159,7 @@ fn ports(device: &Device, just_started: bool) -> Result<Vec<(u16, About)>, Sourc
     let mut ports = found();
     // Cards were looked for when DPDK was started.
     if ports.is_empty() && !(device.pci && just_started) {
-        // What codes mean differs from driver to driver; words are clearer.
+        // The meaning of codes differs from driver to driver; words are clearer.
         sys::probe(&device.arguments).map_err(|_| {
             let error = match device.pci {
                 true => DriverError::NotTaken(said()),
@@ -233,7 +233,7 @@ impl All {
     }
 }
 
-/// What a port is to be like.
+/// The setup that a port is to have.
 fn wish(about: &About, of: Use, options: &DpdkOptions) -> Result<Wish, SourceError> {
     let of_kernel = OF_KERNEL.contains(&about.driver.as_str());
     if !of.receives {

@@ -8,7 +8,7 @@ use weir_packet::source::Source;
 pub struct Opened {
     /// Where frames come from.
     pub source: Box<dyn Source>,
-    /// What each port was set up as.
+    /// The setup of each port.
     pub modes: Vec<Mode>,
     /// Where frames go.
     pub senders: Senders,

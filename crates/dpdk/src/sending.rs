@@ -14,7 +14,7 @@ pub(crate) struct Sending {
     port: Sender,
     /// Frames that the port took.
     taken: u64,
-    /// What its counters said at the start, of frames sent and not sent.
+    /// The values of its counters at the start, of frames sent and not sent.
     before: (u64, u64),
     /// Frames that it threw away, by its counters when they were last asked, ...
     thrown: u64,

@@ -29,7 +29,7 @@ pub(crate) struct Wire {
     was_up: bool,
     /// When it was switched on.
     since: i64,
-    /// What its counters said, and when they were last asked.
+    /// The values of its counters, and when they were last asked.
     tally: Cell<Tally>,
     counted: Cell<i64>,
     received: u64,
@@ -65,7 +65,7 @@ impl Wire {
         })
     }
 
-    /// What it has lost, asked anew if that is longer ago than this.
+    /// The frames that it has lost, asked anew if that is longer ago than this.
     fn lost(&self, age_ns: i64) -> Lost {
         let (now, mut tally) = (steady(), self.tally.get());
         // Counters that can't be read stay.
@@ -79,7 +79,7 @@ impl Wire {
         tally.lost(self.port.unread())
     }
 
-    /// What it received and lost.
+    /// The frames that it received and lost.
     fn account(&self) -> Account {
         let (received, lost) = (self.received, self.lost(COUNTS_AGE_NS));
         Account { received, lost, ..Account::default() }
@@ -321,7 +321,7 @@ impl DpdkPorts {
 
 impl Drop for DpdkPorts {
     fn drop(&mut self) {
-        // What drivers say of the end is of no use.
+        // The messages of drivers about the end are of no use.
         self.wires.clear();
         sys::said();
     }

@@ -15,12 +15,12 @@
 //!   it was copied. Frames that are sent are copied into buffers of a pool of their own, which DPDK
 //!   gives back.
 //! - *Memory.* That of a port reads as one slice of bytes while devices fill frames in it and DPDK
-//!   writes its own notes there. What is read through a batch are frames that a device has handed
-//!   out and gets back only later; the other bytes may change at any time. Code that looks a little
-//!   beyond a frame may so see bytes that change: nothing relies on reading the same value twice,
-//!   all access is by checked slices, and what lies beyond a frame is masked away. The memory is
-//!   never unmapped, for DPDK can be started once in a process and lasts as long as that: so
-//!   batches may outlive the port.
+//!   writes its own notes there. The bytes read through a batch are those of frames that a device
+//!   has handed out and gets back only later; the other bytes may change at any time. Code that
+//!   looks a little beyond a frame may so see bytes that change: nothing relies on reading the same
+//!   value twice, all access is by checked slices, and what lies beyond a frame is masked away. The
+//!   memory is never unmapped, for DPDK can be started once in a process and lasts as long as that:
+//!   so batches may outlive the port.
 
 pub(crate) mod on;
 pub(crate) mod port;
@@ -64,7 +64,7 @@ unsafe extern "C" {
     fn weir_dpdk_about(port: u16, about: *mut RawAbout) -> c_int;
 }
 
-/// What a port is.
+/// The facts about a port.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     /// The name of the port.
@@ -93,7 +93,7 @@ fn text(what: &str) -> io::Result<CString> {
     CString::new(what).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
 }
 
-/// What DPDK has said since it was last asked.
+/// DPDK's messages since it was last asked.
 pub(crate) fn said() -> String {
     let mut into = vec![0_u8; 8192];
     // SAFETY: room of this length, which is written to.
@@ -164,7 +164,7 @@ pub(crate) fn probe(device: &str) -> io::Result<()> {
     checked(unsafe { weir_dpdk_probe(device.as_ptr()) }).map(drop)
 }
 
-/// What a port is.
+/// The facts about a port.
 pub(crate) fn about(port: u16) -> io::Result<About> {
     let mut raw = RawAbout {
         name: [0; NAME],

@@ -22,7 +22,7 @@ pub struct Assembler {
     labels: Vec<LabelPlace>,
 }
 
-/// What is known of a label.
+/// The name of a label, and where it stands.
 #[derive(Clone, Default, Debug)]
 struct LabelPlace {
     name: String,
@@ -41,7 +41,7 @@ pub struct Code {
 /// A mistake in a program, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AssembleError {
-    /// What is wrong.
+    /// The fault itself.
     pub fault: Fault,
     /// Number of the instruction, counted from 0.
     pub at: usize,
@@ -49,7 +49,7 @@ pub struct AssembleError {
     pub listing: String,
 }
 
-/// What can be wrong with a program.
+/// A fault of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Fault {
@@ -306,7 +306,7 @@ impl Code {
         &self.code
     }
 
-    /// What the kernel reads.
+    /// The slots that the kernel reads.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
     }

@@ -241,8 +241,8 @@ impl EbpfInstruction {
             ALU | ALU64 => decode_alu(slot)?,
             _ => decode_jump(slot)?,
         };
-        // What an instruction does not use is zero: then reading and writing are each other's
-        // inverse.
+        // Fields that an instruction does not use are zero: then reading and writing are each
+        // other's inverse.
         let mut again = Vec::with_capacity(2);
         found.encode(&mut again);
         match slots.get(..again.len()) {

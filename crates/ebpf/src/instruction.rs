@@ -29,7 +29,7 @@ impl Reg {
     };
 }
 
-/// What an instruction computes with, besides its destination.
+/// The operand of an instruction, besides its destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operand {
     /// A register.
@@ -130,7 +130,7 @@ pub enum Cond {
     Sle,
 }
 
-/// What an atomic operation does to memory of 4 or 8 bytes.
+/// The effect of an atomic operation on memory of 4 or 8 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the names of RFC 9669")]
 pub enum Atomic {

@@ -1,4 +1,4 @@
-//! What is wrong with programs that are wrong, how they print, and what their slots mean.
+//! The faults of wrong programs, how programs print, and what their slots mean.
 
 use super::*;
 use Reg::*;

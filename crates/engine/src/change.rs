@@ -1,4 +1,4 @@
-//! What runs may change while it runs: programs come and go, and others miss no packet.
+//! Changes to a run while it goes on: programs come and go, and others miss no packet.
 
 use crate::panics::caught;
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use weir_plan::change::Continued;
 /// they held, or why everything stayed as it was.
 pub type ReportChange = Box<dyn FnOnce(io::Result<Vec<(usize, usize)>>) + Send>;
 
-/// What is to run from now on.
+/// A change of the program that is to run from now on.
 pub struct Change {
     /// The program: [side by side](weir_plan::together::side_by_side), all that run together.
     pub program: Program,
@@ -43,11 +43,11 @@ pub(crate) type Compile = Arc<dyn Fn(&Change) -> Compiled + Send + Sync>;
 /// between two batches of packets. The client that sends a change compiles it, while the run goes
 /// on.
 ///
-/// A run that may change does not end because nothing more can come of its program. What its stages
-/// hold goes on where [`Change::continued`] says so; what else they hold comes out as at the end of
-/// the input. Before that, [`Egress::prepare`](weir_packet::egress::Egress::prepare) may refuse the
-/// change; after it, the egress and the sink are opened again, with the outlets and outputs from
-/// then on.
+/// A run that may change does not end because nothing more can come of its program. The state of
+/// its stages goes on where [`Change::continued`] says so; all other state comes out as at the end
+/// of the input. Before that, [`Egress::prepare`](weir_packet::egress::Egress::prepare) may refuse
+/// the change; after it, the egress and the sink are opened again, with the outlets and outputs
+/// from then on.
 #[derive(Debug, Default)]
 pub struct Changes {
     waiting: AtomicBool,
@@ -208,8 +208,8 @@ mod tests {
         summarize(&[], vec![agg(AggFunc::Count, None)], Window::All)
     }
 
-    /// Rows of each output, and answers, of a run over 41 packets in batches of one. What is given
-    /// runs from before the packet of that number on.
+    /// Rows of each output, and answers, of a run over 41 packets in batches of one. The programs
+    /// of a step run from before the packet of its number on.
     fn rows(
         workers: usize,
         steps: &[(usize, Vec<(String, Program)>)],

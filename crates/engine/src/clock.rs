@@ -28,7 +28,7 @@ pub struct Clock {
     jump_ns: i64,
     /// Largest believed timestamp, once started.
     max: i64,
-    /// What the source has promised.
+    /// The time before which the source has promised no more packets.
     floor: i64,
     started: bool,
     /// Timestamps seen before the start, then timestamps ahead of the clock, in a row.

@@ -12,7 +12,7 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    /// At these ticks. What closes at the first watermark is not known yet: anything may.
+    /// At these ticks. The windows that close at the first watermark are not known yet: any may.
     pub(crate) fn new(every: Vec<Tick>) -> Closing {
         Closing { every, next: i64::MIN }
     }

@@ -12,7 +12,7 @@ use weir_plan::Value;
 /// Bytes of an ID: `1:`, and a SHA-1 hash in base64.
 pub(crate) const LEN: usize = 30;
 
-/// What an ID is made of.
+/// The values that an ID is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuple {
     /// Source and destination as in [`Value::Ip`].
@@ -83,7 +83,8 @@ pub(crate) fn id(seed: u16, t: &Tuple) -> Option<[u8; LEN]> {
     Some(out)
 }
 
-/// What stands for ports, and whether there is no answer that would have them the other way round.
+/// The numbers that stand for ports, and whether there is no answer that would have them the other
+/// way round.
 fn icmp((ty, code): (u8, u8), pairs: &[(u8, u8)]) -> (Option<(u16, u16)>, bool) {
     let answer = pairs.iter().find_map(|&(a, b)| match ty {
         ty if ty == a => Some(b),

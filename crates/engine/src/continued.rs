@@ -197,7 +197,8 @@ mod tests {
         // It goes: all is as it was, in whichever order.
         let all = become_(named(&[("b", &b), ("a", &a)]));
         assert_eq!(all, (true, vec![0, 1], vec![1, 0], vec![(1, 0), (0, 0)]));
-        // What comes after a `summarize` is not the kernel's; but it may be no more than was there.
+        // The stages after a `summarize` are not the kernel's; but there may be no more of them
+        // than before.
         let longer = count("ip.src", &[5, 7]);
         let all = become_(named(&[("b", &b), ("a", &longer)]));
         assert_eq!(all, (false, vec![0, 1], vec![1, 0], vec![(1, 0), (0, 0)]));

@@ -29,7 +29,7 @@ pub(crate) struct Feed<'a> {
     processed: u64,
     /// Packets whose length was doubted.
     overlong: u64,
-    /// What was lost, once a program looks it up.
+    /// The losses, once a program looks them up.
     losses: LossRecord,
     error: Option<SourceError>,
 }
@@ -138,7 +138,7 @@ impl<'a> Feed<'a> {
         self.batches
     }
 
-    /// What the source has handed out so far.
+    /// The account of the source so far.
     pub(crate) fn account(&self) -> Account {
         self.source.account()
     }
@@ -169,7 +169,7 @@ impl<'a> Feed<'a> {
         &self.clock
     }
 
-    /// What the source ended with.
+    /// The error that the source ended with, if any.
     pub(crate) fn take_error(&mut self) -> Option<SourceError> {
         self.error.take()
     }

@@ -37,7 +37,7 @@ pub struct Counts {
 /// identification; and what they are within, hashed.
 type Datagram = (u128, u128, u8, u32, u64);
 
-/// What is known of a datagram: its ports, and when its first fragment came last.
+/// The ports of a datagram, and when its first fragment came last.
 #[derive(Clone, Copy)]
 struct First {
     ports: [u16; 2],
@@ -55,7 +55,7 @@ pub struct Fragments {
     counts: Counts,
 }
 
-/// What is read of fragments, in the order of the columns.
+/// The fields that are read of fragments, in the order of the columns.
 const READ: [FieldId; 10] = [
     FieldId::named("ip.src"),
     FieldId::named("ip.dst"),
@@ -263,8 +263,9 @@ mod tests {
         assert_eq!(ports(&batch), [None, None, Some(7)]);
     }
 
-    /// What a datagram is within was hashed with a hash that everybody knows: a sender could choose
-    /// the addresses of a tunnel so that its fragments got the ports of another tunnel's.
+    /// The headers that a datagram is within were hashed with a hash that everybody knows: a sender
+    /// could choose the addresses of a tunnel so that its fragments got the ports of another
+    /// tunnel's.
     #[test]
     fn fragments_of_a_tunnel_made_to_collide_get_no_ports_of_another() {
         let fold = |h: u64, word: u64| {

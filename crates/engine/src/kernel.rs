@@ -1,4 +1,4 @@
-//! What the kernel level hands to the machine level: groups of frames that workers never see.
+//! The groups that the kernel level hands to the machine level: of frames that workers never see.
 //!
 //! A program in the kernel may run the partial half of a `summarize` over packets for frames that
 //! nothing else wants. For the machine level it is one more producer: the groups of a window are
@@ -35,12 +35,13 @@ pub trait KernelFeed: Send + Sync + fmt::Debug {
     fn count_by(&self, span_ns: i64);
 
     /// How many frames the kernel finished before this time, in whichever way: those for which
-    /// nothing goes up. The time of a frame is decided by the clock there, as with groups. What is
-    /// once said of a time stays; at `i64::MAX`, it is how many there are now.
+    /// nothing goes up. The time of a frame is decided by the clock there, as with groups. A number
+    /// that was once given for a time stays; at `i64::MAX`, it is how many there are now.
     fn finished_before(&self, time: i64) -> u64;
 
     /// Says that from now on each frame goes up, and whole, since programs have changed (`true`);
-    /// or that the kernel goes on as at the beginning (`false`). What it holds stays there.
+    /// or that the kernel goes on as at the beginning (`false`). The state that it holds stays
+    /// there.
     fn hand_up(&self, all: bool);
 
     /// Whether cells of `first` and `last` come, which are ordered by time.
@@ -89,7 +90,7 @@ pub struct KernelGroups {
     pub cells: Vec<KernelCell>,
 }
 
-/// What an aggregate of a group came to in the kernel.
+/// The result of a group's aggregate in the kernel.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct KernelCell {
     /// The count, the sum, or the least or greatest value, as a signed number; the bits of

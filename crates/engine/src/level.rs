@@ -8,7 +8,8 @@ use crate::ops::groups::Groups;
 use crate::ops::operator::ActionsId;
 use weir_plan::physical::PipelineId;
 
-/// What leaves the workers while packets come. Rows sort before frames.
+/// The channel by which rows or frames leave the workers while packets come. Rows sort before
+/// frames.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Channel {
     /// Rows of a pipeline.

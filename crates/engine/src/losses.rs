@@ -7,7 +7,7 @@
 //! them: those that are late for their pane do not count. The kernel level counts those that it
 //! finished, by its clock.
 //!
-//! What is said of a window does not depend on when it is asked for. A gap that is found later
+//! The completeness of a window does not depend on when it is asked for. A gap that is found later
 //! begins at the watermark or after it, when the window has closed; and so does every pane that
 //! frames are still counted in. Of sessions, which come out before the time of their last row has
 //! closed, only gaps that were known at their tick count, and frames of panes that had closed.
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use weir_packet::source::Gap;
 use weir_plan::{AggFunc, Session, Summarize, TimeZone, Window};
 
-/// What was lost in a run: the feed writes it, and final aggregations look their windows up in it.
+/// The losses of a run: the feed writes them, and final aggregations look their windows up in them.
 #[derive(Clone, Default)]
 pub(crate) struct LossRecord(Arc<Pages>);
 
@@ -52,7 +52,7 @@ pub(crate) struct LossLookup {
     _kept: Arc<()>,
 }
 
-/// What is known so far.
+/// The losses that are known so far.
 #[derive(Default)]
 struct Losses {
     gaps: VecDeque<KnownGap>,
@@ -61,11 +61,11 @@ struct Losses {
     /// Frames that came.
     seen: u64,
     counts: Vec<Count>,
-    /// What other machines reported, each of its own frames.
+    /// The losses that other machines reported, each of its own frames.
     others: Vec<Losses>,
 }
 
-/// What another machine reports of its losses since its last report.
+/// The losses that another machine reports since its last report.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct LossNews {
     /// Gaps in the order in which they were found, each with the watermark at that time.
@@ -74,7 +74,7 @@ pub(crate) struct LossNews {
     pub(crate) panes: Vec<(i64, u64)>,
 }
 
-/// What is reported to another machine of the losses that one `summarize` asks for.
+/// The losses that are reported to another machine for one `summarize` that asks for them.
 pub(crate) struct LossNotes {
     count: Option<Count>,
     news: LossNews,
@@ -104,7 +104,7 @@ impl LossNotes {
         }
     }
 
-    /// What there is to report since the last time, if there is anything.
+    /// The news to report since the last time, if there is any.
     pub(crate) fn news(&mut self) -> Option<LossNews> {
         if let Some(count) = &mut self.count {
             let mut before = std::mem::take(&mut count.forgotten);
@@ -288,7 +288,7 @@ impl LossLookup {
     }
 }
 
-/// What is seen of what there was.
+/// The share of all frames that was seen.
 pub(crate) fn share(seen: u64, lost: u64) -> f64 {
     match lost {
         0 => 1.0,

@@ -56,7 +56,7 @@ impl<I: Ord + Copy> WaitingBatch<I> {
         WaitingBatch { id, rows, done: 0 }
     }
 
-    /// What its next row is ordered by: its packet, then `id`. `None` at its end.
+    /// The order of its next row: its packet, then `id`. `None` at its end.
     fn next(&self) -> Option<(u64, I)> {
         (self.done < self.rows.len).then(|| (self.rows.order[self.done], self.id))
     }

@@ -1,4 +1,4 @@
-//! What stands in a pipeline between batches.
+//! The nodes of a pipeline, which stay between batches.
 //!
 //! A pipeline on a level is a list of nodes. Each takes rows or groups ([`NodeInput`]), and hands
 //! on what it makes to the [`Next`] one, or to where the pipeline ends ([`Leave`]). Row operators
@@ -19,7 +19,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 
-/// What a node takes.
+/// The input of a node.
 pub(crate) enum NodeInput<'a> {
     /// Some packets of a batch; `order` and `clock` as in [`Batch`].
     Packets { view: Packets<'a>, rows: Bits, order: &'a [u64], clock: &'a [i64] },
@@ -102,7 +102,7 @@ pub(crate) trait Node: Hold {
         None
     }
 
-    /// What its groups are, if it is a final half.
+    /// The spec of its groups, if it is a final half.
     fn spec(&self) -> Option<&Arc<Spec>> {
         None
     }
@@ -135,7 +135,7 @@ pub(crate) trait Node: Hold {
     fn count(&self, ledger: &mut Ledger);
 }
 
-/// What leaves a pipeline.
+/// The way of rows, groups and frames out of a pipeline.
 pub(crate) trait Leave {
     /// Rows of its last node.
     fn rows(&mut self, rows: &Rows);
@@ -189,7 +189,7 @@ impl Next<'_> {
     }
 }
 
-/// What the rows come to that reach the end of a chain.
+/// The end of a chain, with the rows that reach it.
 pub(crate) trait End: Hold {
     /// Whether rows stay in it.
     const HOLDS_ROWS: bool;

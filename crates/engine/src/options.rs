@@ -29,8 +29,9 @@ pub struct Options {
     pub memory: Option<Arc<MemoryRoom>>,
     /// Set from elsewhere to end the input early: windows close and everything is emitted.
     pub stop: Option<Arc<AtomicBool>>,
-    /// What tables hash keys with, and packets are spread by. It changes no row and no order of
-    /// rows; but a sender that knows it can slow the run down. Drawn by the system unless given.
+    /// The key that tables hash keys with, and that packets are spread by. It changes no row and no
+    /// order of rows; but a sender that knows it can slow the run down. Drawn by the system unless
+    /// given.
     pub hash_key: HashKey,
     /// Asks from elsewhere what happened so far.
     pub inquiry: Option<Arc<Inquiry>>,
@@ -42,8 +43,8 @@ pub struct Options {
     pub suppressions: SuppressionList,
     /// Changes from elsewhere what runs.
     pub changes: Option<Arc<Changes>>,
-    /// What the kernel counts of frames that are not among those of the source. A run whose
-    /// programs change takes none.
+    /// The kernel's counts of frames that are not among those of the source. A run whose programs
+    /// change takes none.
     pub kernel: Option<Arc<dyn KernelFeed>>,
 }
 

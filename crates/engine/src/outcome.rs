@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! The outcome of a run.
 
 use crate::counters::Ledger;
 use crate::panics::Panicked;
@@ -18,11 +18,11 @@ pub enum RunError {
     /// An outlet could not take frames; the error names it.
     Egress(io::Error),
     /// A stage, or something else that the run is made of, panicked: a fault of this library, or of
-    /// a registered function. What was emitted before is written.
+    /// a registered function. Rows that were emitted before are written.
     Panicked {
         /// The pipeline whose stage it was, where that is known and has a name.
         pipeline: Option<String>,
-        /// What it panicked with.
+        /// The message of the panic.
         words: String,
     },
 }
@@ -84,10 +84,10 @@ impl std::error::Error for RunError {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What happened to everything received.
+    /// The counts of all packets received, by their fate.
     pub ledger: Ledger,
     /// Why it ended early, if it did.
     pub error: Option<RunError>,

@@ -19,7 +19,7 @@ pub(crate) fn note_pipeline(pipeline: Option<usize>) {
     AT.set(pipeline);
 }
 
-/// What is known of a panic.
+/// The details that are known of a panic.
 #[derive(Debug)]
 pub(crate) struct Panicked {
     /// The pipeline whose stage it was.
@@ -27,8 +27,8 @@ pub(crate) struct Panicked {
     pub(crate) words: String,
 }
 
-/// Calls something that may panic. What it worked on is not to be worked on any more then: it may
-/// be counted, and closed.
+/// Calls something that may panic. The state that it worked on is not to be worked on any more
+/// then: it may be counted, and closed.
 pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     note_pipeline(None);
     catch_unwind(AssertUnwindSafe(call)).map_err(Panicked::of)

@@ -31,7 +31,7 @@ pub(crate) enum SpreadBy {
 pub(crate) struct Partitionings {
     pub(crate) workers: usize,
     pub(crate) all: Vec<Partitioning>,
-    /// What keys are hashed with that packets are spread by: the same for all workers, and as long
+    /// The hash key of the keys that packets are spread by: the same for all workers, and as long
     /// as the run goes on.
     pub(crate) hash_key: HashKey,
 }

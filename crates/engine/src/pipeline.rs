@@ -182,7 +182,7 @@ impl Pipeline {
         self.nodes.iter_mut().for_each(|node| node.suppress(list));
     }
 
-    /// What the groups are that it takes from the level below, if it takes any.
+    /// The spec of the groups that it takes from the level below, if it takes any.
     pub(crate) fn spec(&self) -> Option<&Arc<Spec>> {
         self.nodes.first()?.spec()
     }
@@ -197,8 +197,8 @@ impl Pipeline {
         self.nodes.iter().for_each(|node| node.count(ledger));
     }
 
-    /// What has gone through each of its stages; what nodes count beside rows is of their last
-    /// stage.
+    /// The rows that have gone through each of its stages; what nodes count beside rows is of their
+    /// last stage.
     pub(crate) fn flow(&self, out: &mut dyn FnMut(usize, StageFlow)) {
         for (at, (node, &first)) in self.nodes.iter().zip(&self.firsts).enumerate() {
             let went = self.nodes.get(at + 1).map_or(self.left, |next| next.came);

@@ -17,7 +17,7 @@ pub(crate) struct Progress<'a> {
     pub(crate) inquiry: Option<&'a Inquiry>,
     /// Whether the sink gets the counts, too, when somebody asks.
     pub(crate) tells: bool,
-    /// What was counted by programs that ran before.
+    /// The counts of programs that ran before.
     pub(crate) past: &'a Ledger,
 }
 

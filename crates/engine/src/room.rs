@@ -13,10 +13,10 @@
 //! as without a bound. The engine does not ask the system how much memory there is: its caller says
 //! so.
 //!
-//! What one key takes is reckoned from above: its row, its place in an index that is growing, and
-//! what is needed to sort it. Texts, and the values that aggregates such as `distinct` and `median`
-//! keep beside groups, are charged for as further keys; they also have bounds of their own (see
-//! [`POOL_MAX`](crate::limits::POOL_MAX), [`VALUES_MAX`](crate::limits::VALUES_MAX)).
+//! The memory of one key is reckoned from above: its row, its place in an index that is growing,
+//! and what is needed to sort it. Texts, and the values that aggregates such as `distinct` and
+//! `median` keep beside groups, are charged for as further keys; they also have bounds of their own
+//! (see [`POOL_MAX`](crate::limits::POOL_MAX), [`VALUES_MAX`](crate::limits::VALUES_MAX)).
 
 use crate::pages::row_words;
 use parking_lot::Mutex;

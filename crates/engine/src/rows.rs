@@ -294,7 +294,7 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// What was found out about the texts seen last, by handle: most columns hold few texts.
+/// The results that were found for the texts seen last, by handle: most columns hold few texts.
 pub(crate) struct Memo<T>([Option<(u64, T)>; 1 << MEMO_BITS]);
 
 /// Entries of a [`Memo`], as a power of two.
@@ -305,7 +305,7 @@ impl<T: Copy> Memo<T> {
         Memo([None; 1 << MEMO_BITS])
     }
 
-    /// What is known of a handle, or else what `find` says.
+    /// The result that is known of a handle, or else the result of `find`.
     #[inline(always)]
     pub(crate) fn get(&mut self, handle: u64, find: impl FnOnce() -> T) -> T {
         // Any odd number with its bits well mixed.

@@ -89,7 +89,7 @@ fn start(
 /// A run at work.
 struct Run<'a, 'e> {
     active: ActiveProgram<'e>,
-    /// What programs counted whose place this one took.
+    /// The counts of the programs whose place this one took.
     past: Ledger,
     functions: &'a Functions,
     options: &'a Options,

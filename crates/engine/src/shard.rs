@@ -63,7 +63,7 @@ pub(crate) use threads::WorkerThreads;
 use whole::WholeTurns;
 use worker::Worker;
 
-/// What of a program runs where.
+/// The parts of a program, by where they run.
 pub(crate) struct Parts<'a, 'e> {
     pub(crate) partitionings: &'a Arc<Partitionings>,
     pub(crate) at_once: AtOnce,
@@ -173,7 +173,7 @@ fn first_panic(mut panicked: Vec<Option<Panicked>>, shared: &SharedByWorkers<'_>
     panicked.swap_remove(own)
 }
 
-/// What workers hold of some pipelines, put together.
+/// The groups that workers hold of some pipelines, put together.
 pub(crate) fn close(workers: &mut [Vec<WorkerLevel>], pipelines: &[usize]) -> Vec<Closed> {
     let closings = Closings::new(workers.len());
     let mut closed = Vec::new();

@@ -1,8 +1,8 @@
 //! Alerts that are not reported: a list that may change while a run goes on.
 //!
 //! A list may be long, so entries are found by hashes: those with values by the values of their
-//! columns, those with nothing but networks by the first bits of an address. What is found so is
-//! compared exactly then.
+//! columns, those with nothing but networks by the first bits of an address. Entries that are found
+//! so are compared exactly then.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
@@ -65,7 +65,7 @@ struct Probe {
     found: HashMap<String, Vec<u32>>,
 }
 
-/// What is looked for in a row.
+/// The part of a row that entries are looked up by.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum By {
     /// The values of these columns, none for any row.
@@ -122,7 +122,7 @@ fn part(text: &str) -> String {
     format!("{plain}\u{1f}")
 }
 
-/// What an alert looks up, for rows of its columns.
+/// The entries that an alert looks up, for rows of its columns.
 #[derive(Debug)]
 pub(crate) struct Suppressor {
     list: SuppressionList,

@@ -56,7 +56,7 @@ impl View {
 pub(crate) struct Origin<'a> {
     /// The frames of the batch.
     pub frames: &'a FrameBatch,
-    /// What [`weir_packet::walk::classify`] said of them.
+    /// The layers that [`weir_packet::walk::classify`] found in them.
     pub layers: &'a Layers,
 }
 

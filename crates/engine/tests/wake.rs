@@ -1,6 +1,6 @@
-//! What wakes workers, run through many schedules by a model checker (shuttle): the event count, who
-//! waits for it and the gate are the engine's own files, compiled with the model's locks and atomics. Workers, their
-//! results and the wire are models.
+//! The code that wakes workers, run through many schedules by a model checker (shuttle): the event
+//! count, who waits for it and the gate are the engine's own files, compiled with the model's locks
+//! and atomics. Workers, their results and the wire are models.
 //!
 //! The wire is the peer of a network function: it sends no more before its packets were emitted.
 //! It has no time-out, so that a wake-up that is lost is a deadlock, which the checker finds. With
@@ -165,7 +165,7 @@ impl Shared {
         Some(batches)
     }
 
-    /// What a worker does until the end.
+    /// The work of a worker until the end.
     fn work(&self, reader: Reader) {
         loop {
             let seen = self.waiters.current();

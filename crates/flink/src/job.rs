@@ -1,4 +1,4 @@
-//! What a job is told: the plan, and the tables of its rows.
+//! The description of a job: the plan, and the tables of its rows.
 
 use crate::fault::TierFault;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use weir_sink::copy::column_type;
 /// The version of a job as JSON.
 pub const VERSION: u64 = 4;
 
-/// What a job on Flink is told of queries.
+/// The description of queries for a job on Flink.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlinkJob {
     pub(crate) plan: Physical,
@@ -79,7 +79,7 @@ impl FlinkJob {
         stages.into_iter().any(is_whole)
     }
 
-    /// What the job reads: one JSON object.
+    /// The text that the job reads: one JSON object.
     ///
     /// # Errors
     /// Where the plan has something that can't be written, such as a registered function.

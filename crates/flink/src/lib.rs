@@ -1,4 +1,4 @@
-//! What a job on Apache Flink computes: the merge of the partial results of probes, and all stages
+//! The work of a job on Apache Flink: the merge of the partial results of probes, and all stages
 //! above it, by the engine that `weir merge` runs.
 //!
 //! A [`FlinkJob`] is what the job is told. A [`Tier`] takes the records of a topic one after the

@@ -1,4 +1,4 @@
-//! What is known of one probe.
+//! The state of one probe.
 
 use std::collections::{BTreeSet, VecDeque};
 use weir_cluster::PacketRules;

@@ -17,7 +17,7 @@ use weir_engine::run::Options;
 use weir_kafka::record::{Content, RecordFault};
 use weir_sink::TimeFormat;
 
-/// What a tier is told beside the plan.
+/// The terms of a tier beside the plan.
 #[derive(Clone, Debug)]
 pub struct TierTerms {
     /// The names of all probes: windows wait for each of them.

@@ -1,6 +1,6 @@
 //! Reading numbers off the front of some bytes.
 
-/// What is left to read.
+/// The bytes that are left to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 

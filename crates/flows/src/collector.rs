@@ -27,7 +27,7 @@ pub struct Datagram<'a> {
     pub port: u16,
     /// When it came: nanoseconds since 1970.
     pub received: i64,
-    /// What UDP carried.
+    /// The bytes that UDP carried.
     pub payload: &'a [u8],
 }
 
@@ -159,7 +159,7 @@ impl Collector {
             if !session.is_over(now) {
                 return true;
             }
-            // What it was before is forgotten: templates have expired, and so have numbers.
+            // The state from before is forgotten: templates have expired, and so have numbers.
             self.close(&key);
         }
         if !self.make_room(key.sender, now) {
@@ -272,8 +272,8 @@ impl Collector {
         }
     }
 
-    /// What was counted so far. Data sets that still wait for their templates are among those that
-    /// were given up: none of their records came out.
+    /// The counts so far. Data sets that still wait for their templates are among those that were
+    /// given up: none of their records came out.
     pub fn counts(&self) -> Counts {
         let untemplated = self.counts.untemplated + self.held.len();
         let totals_forgotten = self.totals.forgotten;

@@ -1,4 +1,4 @@
-//! What a collector counts.
+//! The counts of a collector.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -95,8 +95,8 @@ pub struct Exporter {
     pub datagrams: u64,
     /// Records of it.
     pub records: u64,
-    /// What is missing by its sequence numbers: flows of NetFlow 5, datagrams of NetFlow 9 and
-    /// sFlow, data records of IPFIX.
+    /// Units that are missing by its sequence numbers: flows of NetFlow 5, datagrams of NetFlow 9
+    /// and sFlow, data records of IPFIX.
     pub lost: u64,
     /// How often it started again, or its sequence numbers did.
     pub restarts: u64,
@@ -114,7 +114,7 @@ impl Exporter {
         }
     }
 
-    /// What its sequence numbers count.
+    /// The unit that its sequence numbers count.
     pub fn unit(&self) -> &'static str {
         match self.protocol {
             Protocol::Netflow5 => "flows",

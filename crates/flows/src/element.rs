@@ -63,7 +63,7 @@ impl Filling {
         }
     }
 
-    /// Takes the value of an element. What is of no known form or element is left out.
+    /// Takes the value of an element. A value of no known form or element is left out.
     pub(crate) fn value(&mut self, enterprise: u32, element: u16, bytes: &[u8], export: &Export) {
         match enterprise {
             0 => self.of_iana(element, bytes, export),

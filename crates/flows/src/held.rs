@@ -33,7 +33,7 @@ pub(crate) struct WaitingSets {
     next: u64,
 }
 
-/// What a set takes beside its bytes.
+/// The memory that a set takes beside its bytes.
 const HEAD: usize = size_of::<Waiting>() + size_of::<(u64, Wanted)>() + size_of::<Wanted>();
 
 impl WaitingSets {

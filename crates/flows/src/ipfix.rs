@@ -15,7 +15,7 @@ const OPTIONS_TEMPLATES: u16 = 3;
 /// Bytes of the header of a message.
 const HEADER: usize = 16;
 
-/// What stands before the sets, after the version.
+/// The header before the sets, after the version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IpfixHeader {
     /// Bytes of the message, with its header.

@@ -12,7 +12,7 @@ use weir_packet::record::{FlowRecord, Slot};
 /// Bytes of a record.
 const RECORD: usize = 48;
 
-/// What stands before the records, after the version.
+/// The header before the records, after the version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Netflow5Header {
     count: u16,

@@ -11,7 +11,7 @@ use crate::template::{DATA_MIN, Form};
 const TEMPLATES: u16 = 0;
 const OPTIONS_TEMPLATES: u16 = 1;
 
-/// What stands before the sets, after the version.
+/// The header before the sets, after the version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Netflow9Header {
     pub(crate) export: Export,

@@ -2,7 +2,7 @@
 
 use crate::limits::GAP_MAX;
 
-/// What the number of a datagram says.
+/// The meaning of the number of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// It follows the one before, or is the first.
@@ -44,7 +44,7 @@ pub(crate) struct Sequence {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
     pub(crate) number: u32,
-    /// What the next number is higher by; `None` where that is not known.
+    /// The units by which the next number is higher; `None` where that is not known.
     pub(crate) units: Option<u32>,
     /// How far back a number may be and still be late.
     pub(crate) late_max: u32,
@@ -198,7 +198,7 @@ mod tests {
         // As softflowd 1.1.0 numbers its messages.
         let all = [(24, 24), (56, 32), (88, 32), (120, 32), (141, 21)];
         check(&all.map(|(number, units)| (by_time(number, units, 1), Step::Next)));
-        // What it loses is seen, as far as sizes are alike.
+        // Its losses are seen, as far as sizes are alike.
         check(&[
             (by_time(10, 10, 1), Step::Next),
             (by_time(30, 20, 1), Step::Next),

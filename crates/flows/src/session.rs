@@ -1,4 +1,4 @@
-//! What is remembered of an exporter.
+//! The state that is kept of an exporter.
 
 use crate::limits::{SAMPLERS_MAX, TIMEOUT_NS};
 use crate::sequence::Sequence;

@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_base::address::{number, number_of_v6};
 use weir_packet::record::{FlowRecord, Slot};
 
-/// What stands before the samples, after the version.
+/// The header before the samples, after the version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SflowHeader {
     /// The address that the agent says it has.

@@ -20,7 +20,7 @@ pub(crate) struct TemplateField {
     len: u16,
 }
 
-/// What the records of a data set are made of.
+/// The fields of the records of a data set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template {
     fields: Vec<TemplateField>,
@@ -74,7 +74,7 @@ fn variable(set: &mut Bytes<'_>) -> Option<usize> {
     }
 }
 
-/// What a record of a template set says.
+/// The content of a record of a template set.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Told {
     /// There is a template of this number.
@@ -159,7 +159,7 @@ fn made(
 }
 
 fn read_fields(set: &mut Bytes<'_>, n: usize, form: Form) -> Result<Vec<TemplateField>, Fault> {
-    // What can't be there is not waited for: each field takes 4 bytes at least.
+    // Fields that can't be there are not waited for: each takes 4 bytes at least.
     if n > TEMPLATE_FIELDS_MAX || n * 4 > set.len() {
         return Err(Fault::TemplateFields);
     }

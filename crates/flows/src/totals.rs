@@ -1,5 +1,5 @@
 //! Counters that run on: `octetTotalCount` and `packetTotalCount` count since the flow began, so
-//! that a record says again what those before it said. What came since the record before is the
+//! that a record says again what those before it said. The traffic since the record before is the
 //! difference.
 
 use crate::limits::{SENDER_TOTALS_MAX, TIMEOUT_NS, TOTALS_MAX};
@@ -21,7 +21,7 @@ pub(crate) const REVERSE_PACKETS: usize = 3;
 /// Running totals, by the counters; absent where the record has none.
 pub(crate) type Running = [Option<u64>; COUNTERS.len()];
 
-/// What tells a flow from others of its session, beside when it began.
+/// Fields that tell a flow from others of its session, beside when it began.
 const KEY: [Slot; 12] = [
     Slot::Source,
     Slot::Destination,
@@ -37,7 +37,7 @@ const KEY: [Slot; 12] = [
     Slot::Direction,
 ];
 
-/// What tells a flow without addresses from others: routes, which may change while one with
+/// Fields that tell a flow without addresses from others: routes, which may change while one with
 /// addresses goes on.
 const ROUTES: [Slot; 6] = [
     Slot::NextHop,
@@ -48,7 +48,7 @@ const ROUTES: [Slot; 6] = [
     Slot::DestinationMask,
 ];
 
-/// What the exporter says of a flow beside its fields.
+/// The number and start of a flow, as the exporter gives them beside its fields.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct FlowName {
     /// The number that the exporter gave it (flowId).
@@ -123,7 +123,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// What came since the record before; all of it where there was none, or the counter began
+    /// The traffic since the record before; all of it where there was none, or the counter began
     /// again. The flow is forgotten if this record is its last.
     pub(crate) fn difference(
         &mut self,

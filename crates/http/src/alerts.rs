@@ -17,7 +17,7 @@ pub enum AlertPhase {
     All,
 }
 
-/// What a client asks for.
+/// The alerts that a client asks for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AlertsQuestion {
     /// In which phase they are.

@@ -21,7 +21,7 @@ pub struct Api {
     pub rows: RowLog,
     /// Lists the alerts of programs.
     pub alerts: ListAlerts,
-    /// What clients ask that need not ask the run.
+    /// Answers to clients for which the run need not be asked.
     pub lookups: Lookups,
     /// Finds packets that have passed, where some are kept or can be read again.
     pub packets: Option<FindPackets>,
@@ -42,7 +42,7 @@ pub struct Lookups {
     pub library: Value,
     /// Where packets come from, and whether more are to come.
     pub run: Box<dyn Fn() -> Value + Send + Sync>,
-    /// What has gone through the stages of programs; `None` if the run does not answer in time.
+    /// The counts of the stages of programs; `None` if the run does not answer in time.
     pub stages: Box<dyn Fn() -> Option<Value> + Send + Sync>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) const ROUTES: &[(&str, &str)] = &[
     ("/api/v1/suppressions", "GET, POST, PUT, DELETE"),
 ];
 
-/// What to say where the run does not answer.
+/// The message where the run does not answer.
 const SILENT: &str = "the run does not answer: it may be waiting for its source";
 
 /// The description of the API.

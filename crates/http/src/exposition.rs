@@ -190,7 +190,7 @@ impl Exposition {
         }
     }
 
-    /// What stands above the samples of a name.
+    /// The lines above the samples of a name.
     fn head(&mut self, name: &str, (kind, older, ending): (&str, &str, &str), help: &str) {
         // Only in OpenMetrics, a family is called differently from its samples.
         let (family, kind) = match self.format {

@@ -50,7 +50,7 @@ struct OutputHistory {
 
 /// Rows of a program that a client has not seen.
 pub(crate) struct Found {
-    /// What the client has to know of the outputs, if it saw none of these rows before.
+    /// The outputs, for a client that saw none of these rows before.
     pub(crate) outputs: Option<Vec<ShownOutput>>,
     /// Rows between these and those that it has seen, which are not kept.
     pub(crate) skipped: u64,

@@ -71,7 +71,7 @@ struct StreamCursor {
 /// Rows of a program that a client has not seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unseen {
-    /// What the client has to know of the outputs, if it saw none of these rows before.
+    /// The outputs, for a client that saw none of these rows before.
     pub(crate) outputs: Option<Vec<ShownOutput>>,
     /// Rows between these and those that it has seen, which are not kept.
     pub(crate) skipped: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Unseen {
     pub(crate) next: u64,
 }
 
-/// What a stream gets next.
+/// The next event of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RowEvent {
     /// So many rows were not kept for it, and then came these.

@@ -11,7 +11,7 @@ const DOCUMENT: &str = "/";
 /// Where the other files are.
 const FILES: &str = "/assets/";
 
-/// What stands in the document where its nonce goes: CodeMirror adds styles, which the policy
+/// The placeholder in the document where its nonce goes: CodeMirror adds styles, which the policy
 /// allows only to those who know it.
 const NONCE: &str = "{{nonce}}";
 

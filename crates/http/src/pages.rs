@@ -47,7 +47,7 @@ impl LargeAnswers {
     }
 }
 
-/// What to say where the run does not answer.
+/// The message where the run does not answer.
 const SILENT: &str = "the run does not answer: it may be waiting for its source";
 
 impl Pages {
@@ -100,7 +100,7 @@ impl Pages {
         }
     }
 
-    /// What there is, for those who ask for something else.
+    /// The paths that there are, for those who ask for something else.
     fn paths(&self) -> &'static str {
         match (&self.page, &self.api) {
             (Some(_), _) => "there are / (the page), /api/v1/, /metrics and /health",

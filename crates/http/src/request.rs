@@ -8,9 +8,9 @@ use std::io::{self, BufRead, Read as _};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RequestHead {
     pub(crate) method: String,
-    /// What is asked for, without the question mark and what follows it.
+    /// The path that is asked for, without the question mark and what follows it.
     pub(crate) path: String,
-    /// What follows the question mark.
+    /// The text after the question mark.
     query: String,
     /// Names in lower case, and values.
     headers: Vec<(String, Vec<u8>)>,
@@ -241,7 +241,7 @@ mod tests {
             let request = format!("POST /api/ HTTP/1.1\r\nContent-Length: {long}\r\n\r\n");
             assert_eq!(status(request.as_bytes()), Status::ContentTooLarge, "{long}");
         }
-        // What anybody may ask for takes no body, and rows are short.
+        // Paths that anybody may ask for take no body, and rows are short.
         for (path, most) in
             [("/", 0), ("/health", 0), ("/assets/x", 0), ("/api/v1/packets", ROW_BODY_MAX)]
         {

@@ -8,14 +8,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use weir_sink::each_line;
 
-/// What a client asks.
+/// The question of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ShelfQuestion {
     /// Which captures there are.
     List,
     /// Keep a capture.
     Add {
-        /// What the client calls it.
+        /// The client's name for it.
         title: String,
         /// Its bytes.
         bytes: Vec<u8>,
@@ -56,7 +56,7 @@ pub enum ShelfRefusal {
     Full(String),
     /// Others ask at the same time.
     Busy(String),
-    /// What keeps the captures has ended, and asking again does not help.
+    /// The keeper of the captures has ended, and asking again does not help.
     Ended(String),
 }
 

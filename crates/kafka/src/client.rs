@@ -1,5 +1,5 @@
-//! What producers and consumers have in common: properties, what the client reports, and what a
-//! topic is like.
+//! The common parts of producers and consumers: properties, the reports of the client, and the
+//! partitions of a topic.
 
 use crate::limits::START;
 use crate::order::CarrierOrder;
@@ -46,12 +46,12 @@ pub(crate) fn config(
     config
 }
 
-/// What the client reports, from its threads.
+/// The reports of the client, from its threads.
 pub(crate) struct Watch {
     say: Say,
-    /// What to say where no broker answers.
+    /// The message where no broker answers.
     meanwhile: &'static str,
-    /// What was heard last of brokers.
+    /// The last error that was heard of brokers.
     last: Mutex<Option<String>>,
     /// The first record that a broker refused, and why.
     refused: Mutex<Option<String>>,
@@ -100,7 +100,7 @@ impl Watch {
         }
     }
 
-    /// What was heard last of brokers, or what `error` says.
+    /// The last error that was heard of brokers, or the words of `error`.
     pub(crate) fn reason(&self, error: &KafkaError) -> String {
         let heard = self.last.lock().clone();
         heard.unwrap_or_else(|| in_words(error))
@@ -125,7 +125,7 @@ impl Watch {
 
     /// Waits for a delivery, at most so long.
     pub(crate) fn wait_for_delivery(&self, patience: Duration) {
-        // What it wakes for is looked at by who waits.
+        // The caller looks for the reason of the wake-up.
         self.delivery.wait_for(&mut self.refused.lock(), patience);
     }
 
@@ -184,7 +184,7 @@ impl ClientContext for Watch {
                 let of_thread = message.strip_prefix("[thrd:").and_then(|m| m.split_once("]: "));
                 *self.last.lock() = Some(plain(of_thread.map_or(message, |(_, rest)| rest)));
             }
-            // What else it logs is for those who develop the client.
+            // All other lines of its log are for those who develop the client.
             _ => {}
         }
     }

@@ -46,13 +46,13 @@ pub enum KafkaFault {
     Spill(io::Error),
     /// Records that waited on disk could not be read back; so many, or more in a file.
     Torn(u64),
-    /// What the probe writes can't be read.
+    /// The stream that the probe writes can't be read.
     Stream(String),
     /// The log of a probe can't be read on.
     Log(String),
     /// The log has records that can't be used: so many.
     Damaged(u64),
-    /// What was read can't be handed on.
+    /// Records that were read can't be handed on.
     Io(io::Error),
 }
 

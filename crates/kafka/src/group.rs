@@ -123,7 +123,7 @@ enum LogState {
     Ended,
 }
 
-/// What the client of a member calls.
+/// The context that the client of a member calls.
 struct Member<'a> {
     watch: Watch,
     events: Mutex<&'a mut (dyn Write + Send)>,

@@ -6,12 +6,12 @@
 //! topic, and hosts that analyse them share the partitions. Their rows go to another topic, in one
 //! transaction with how far a partition was processed.
 //!
-//! What talks to Kafka is a process of its own, which is started before a run gives up its
-//! permissions: [`produce`] reads a probe stream from a pipe, and [`consume`] writes one. Neither
-//! sees packets. [`order`] has what such a process is told.
+//! A process of its own talks to Kafka; it is started before a run gives up its permissions:
+//! [`produce`] reads a probe stream from a pipe, and [`consume`] writes one. Neither sees packets.
+//! [`order`] has what such a process is told.
 //!
 //! The feature `link` builds and links librdkafka; without it [`is_linked`] is false and the calls
-//! above say so. What records hold ([`record`]), what becomes of them ([`log`]), and addresses and
+//! above say so. The contents of records ([`record`]), their fate ([`log`]), and addresses and
 //! properties are there in any case.
 //!
 //! docs/partials.md and docs/records.md have the records, docs/cluster.md the use.

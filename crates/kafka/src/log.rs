@@ -21,7 +21,7 @@ pub struct ProbeLog<W: Write> {
     counts: LogCounts,
 }
 
-/// What is known of the life that is read.
+/// The state of the life that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LogState {
     /// It goes on, or has not begun.
@@ -32,7 +32,7 @@ enum LogState {
     Paused,
 }
 
-/// What was left out.
+/// The counts of messages that were handed on, and of those left out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LogCounts {
     /// Messages that were handed on.
@@ -68,7 +68,7 @@ impl<W: Write> ProbeLog<W> {
         }
     }
 
-    /// What was handed on and left out.
+    /// The counts of messages that were handed on, and of those left out.
     pub fn counts(&self) -> LogCounts {
         let torn = self.assembler.torn();
         LogCounts { damaged: self.counts.damaged.saturating_add(torn), ..self.counts }
@@ -187,7 +187,7 @@ mod tests {
     use crate::testing::{end, head, message};
     use weir_cluster::{ProbeReader, StreamItem};
 
-    /// What stands in a stream, in short.
+    /// The items of a stream, in short.
     fn items(bytes: &[u8]) -> Vec<String> {
         let Ok((mut reader, first)) = ProbeReader::new(bytes) else { return Vec::new() };
         let (mut all, mut message) = (vec![format!("head {}", first.epoch)], Vec::new());

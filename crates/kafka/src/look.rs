@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Events that are served before something else is looked at.
 const EVENTS_MAX: u32 = 100;
 
-/// What a consumer depends on.
+/// Properties that a consumer depends on.
 pub(crate) const OWN: &[(&str, &str)] = &[
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
@@ -93,7 +93,8 @@ pub fn look(
     }
 }
 
-/// What is to be said of a name that no probe has written under into its partition: which have.
+/// The message about a name that no probe has written under into its partition: it names those that
+/// have.
 ///
 /// # Errors
 /// Where records can't be read.

@@ -1,4 +1,4 @@
-//! What the process that talks to Kafka is told to do. The process that started it writes the order
+//! The order for the process that talks to Kafka. The process that started it writes the order
 //! first, so that secrets are neither among its arguments nor in its environment.
 
 use crate::address::KafkaTopic;
@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// What a process is to do, and with which permissions.
+/// The task of a process, and its permissions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CarrierOrder {
     /// Where records are.
@@ -24,7 +24,7 @@ pub struct CarrierOrder {
     pub sandbox: bool,
     /// How much it says.
     pub detail: Detail,
-    /// What it does.
+    /// Its task.
     pub task: Task,
 }
 
@@ -39,7 +39,7 @@ pub enum Detail {
     Verbose,
 }
 
-/// What the process does.
+/// The task of the process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Task {
     /// Produces the stream of a probe, which comes after the order.
@@ -108,7 +108,7 @@ pub enum RowsTo {
     Partials(String),
 }
 
-/// What a member of a group says of its partitions.
+/// An event that a member of a group reports of its partitions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum GroupEvent {
     /// These are for this host from now on.
@@ -119,7 +119,7 @@ pub enum GroupEvent {
     Over,
 }
 
-/// What is said of a partition that is processed.
+/// An event of a partition that is processed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PartitionEvent {
     /// Processing begins with the record of this offset; with those from `from` on, state is
@@ -138,11 +138,11 @@ pub enum PartitionEvent {
     Again(String),
     /// It can't be processed.
     Failed(String),
-    /// What this process has processed, in the end.
+    /// The counts of this process, in the end.
     Counts(PartitionCounts),
 }
 
-/// What was processed of a partition, and is committed.
+/// The counts of the part of a partition that was processed, and is committed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct PartitionCounts {
     /// Records.
@@ -171,7 +171,7 @@ impl PartitionCounts {
     }
 }
 
-/// What is produced.
+/// The order to produce the stream of a probe.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProduceOrder {
     /// The probe, and its partition.
@@ -180,7 +180,7 @@ pub struct ProduceOrder {
     pub spill: Option<SpillOrder>,
 }
 
-/// What is produced of packets.
+/// The order to produce records of packets.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct PacketsOrder {
     /// Where records wait if there is no room in memory, if anywhere.

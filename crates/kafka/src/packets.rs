@@ -49,7 +49,7 @@ impl SpreadKey {
     }
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketKind {
     /// Packets, or only word of how far the capturing host is.
@@ -60,10 +60,10 @@ pub enum PacketKind {
     Cut,
 }
 
-/// What stands at the beginning of a record.
+/// The head of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketHead {
-    /// What it is.
+    /// The kind of the record.
     pub kind: PacketKind,
     /// By what packets are spread.
     pub spread: SpreadKey,
@@ -154,7 +154,7 @@ impl std::error::Error for PacketFault {}
 /// A record of packets, read.
 #[derive(Clone, Debug)]
 pub struct PacketRecord<'a> {
-    /// What stands at its beginning.
+    /// Its head.
     pub head: PacketHead,
     /// How many packets there are.
     pub packets: u32,
@@ -206,7 +206,7 @@ impl<'a> PacketRecord<'a> {
         &self.interfaces
     }
 
-    /// What the capturing host lost since the record before.
+    /// The frames that the capturing host lost since the record before.
     pub fn gaps(&self) -> impl Iterator<Item = LostFrames> + use<'a> {
         self.gaps.chunks_exact(GAP_BYTES).map(|gap| LostFrames {
             since: le64(gap, 0).cast_signed(),

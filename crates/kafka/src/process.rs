@@ -100,7 +100,7 @@ fn system_ns() -> i64 {
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// What goes to the run.
+/// The records on their way to the run.
 struct Feed<'a> {
     partition: &'a Partition<'a>,
     position: Position,

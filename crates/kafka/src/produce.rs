@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use weir_cluster::{ProbeHead, ProbeReader, StreamItem};
 use weir_engine::exchange::{Body, EndOf, Message, end_message};
 
-/// What delivery in order, of all records and of each one once depends on.
+/// Properties that delivery in order, of all records and of each one once depends on.
 const OWN: &[(&str, &str)] = &[
     ("enable.idempotence", "true"),
     ("acks", "all"),
@@ -26,7 +26,8 @@ const OWN: &[(&str, &str)] = &[
 /// # Errors
 /// Where the client can't be made, no broker answers at the start, the topic can't be used, a
 /// broker refuses a record, or records are left when nothing was delivered for
-/// [`DRAIN`](crate::limits::DRAIN) after the end of the pipe. What could be was delivered.
+/// [`DRAIN`](crate::limits::DRAIN) after the end of the pipe. All records that could be delivered
+/// were.
 pub fn produce(
     order: &CarrierOrder,
     task: &ProduceOrder,

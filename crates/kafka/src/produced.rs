@@ -1,4 +1,4 @@
-//! What is said while records are carried, and what came of it.
+//! Messages while records are carried, and the result.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::limits::PROPERTIES_MAX;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the file may not set, since delivery in order and once depends on it.
+/// Properties that the file may not set, since delivery in order and once depends on them.
 const DECIDED: &[&str] = &[
     "acks",
     "allow.auto.create.topics",
@@ -23,7 +23,7 @@ const DECIDED: &[&str] = &[
     "transactional.id",
 ];
 
-/// What the file may not set, since it would load code or start a program.
+/// Properties that the file may not set, since they would load code or start a program.
 const CODE: &[&str] = &[
     "plugin.library.paths",
     "sasl.kerberos.kinit.cmd",
@@ -57,7 +57,7 @@ impl fmt::Debug for Properties {
 pub struct PropertyFault {
     /// The line, from 1; 0 for the whole text.
     pub line: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a record holds: a head, a message, a part of one, or the word that a life was cut.
+//! The contents of a record: a head, a message, a part of one, or the word that a life was cut.
 //! docs/partials.md, "In Kafka", has the format.
 
 use crate::limits::PART_BYTES;
@@ -37,7 +37,7 @@ pub struct RecordView<'a> {
     pub end: Option<&'a [u8]>,
 }
 
-/// What came with a record.
+/// The contents of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
     /// A head.

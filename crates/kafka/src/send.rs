@@ -14,7 +14,7 @@ use weir_base::spool::Spool;
 /// Bytes that are read from the pipe at once; longer records are read where they are wanted.
 const READ_BYTES: usize = 16 << 10;
 
-/// What delivery in order, of all records and of each one once depends on.
+/// Properties that delivery in order, of all records and of each one once depends on.
 const OWN: &[(&str, &str)] = &[
     ("enable.idempotence", "true"),
     ("acks", "all"),
@@ -29,7 +29,7 @@ const OWN: &[(&str, &str)] = &[
 /// without the end of the run, each partition is told that it was cut.
 ///
 /// # Errors
-/// As [`crate::produce`]. What could be delivered was delivered.
+/// As [`crate::produce`]. All records that could be delivered were delivered.
 pub fn send_packets(
     order: &CarrierOrder,
     task: &PacketsOrder,
@@ -52,7 +52,7 @@ pub fn send_packets(
 /// Produces rows from a pipe, as [`FromWorker::write_row`] writes them.
 ///
 /// # Errors
-/// As [`crate::produce`], without a disk. What could be delivered was delivered.
+/// As [`crate::produce`], without a disk. All rows that could be delivered were delivered.
 pub fn send_rows(
     order: &CarrierOrder,
     from: PipeOfProbe<'_>,
@@ -99,7 +99,7 @@ fn restore(sent: &OwnedMessage) -> Option<OutRecord> {
     Some(kept(epoch, u32::try_from(sent.partition()).ok()?, value))
 }
 
-/// What is sent to a topic.
+/// The way of records and rows to a topic.
 struct Sender<'a> {
     out: Outbound<'a>,
     topic: &'a str,

@@ -1,5 +1,5 @@
-//! Records that wait on disk for a broker. What a process that was killed has left is sent by the
-//! next one.
+//! Records that wait on disk for a broker. Records that a process left when it was killed are sent
+//! by the next one.
 
 use crate::address::KafkaTopic;
 use crate::order::{LogName, SpillOrder};

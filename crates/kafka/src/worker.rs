@@ -1,5 +1,5 @@
-//! What a run that processes a partition, and the process that carries its records and rows, say to
-//! each other by a socket: frames of a length (u32, little-endian), a kind and its bytes.
+//! The messages by a socket between a run that processes a partition and the process that carries
+//! its records and rows: frames of a length (u32, little-endian), a kind and its bytes.
 
 use crate::limits::FRAME_MAX;
 use std::io::{self, Read, Write};

@@ -9,7 +9,7 @@ use weir_offload::{ActionMemory, Actions, KernelOutlet, OutletPlace};
 use weir_packet::egress::Outlet;
 use weir_packet::source::LinkType;
 
-/// What a run knows of the outlets of its query.
+/// The outlets of a query, as far as its run knows them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueryOutlets {
     /// All of them.

@@ -52,7 +52,7 @@ pub struct KernelQuery {
     fragments: bool,
     /// Why it may not, if that is so.
     refused: Option<String>,
-    /// What the hash of the kernel's groups depends on.
+    /// The secret that the hash of the kernel's groups depends on.
     secret: [u64; 2],
     /// The tables of these groups, once a program makes some, or its frames are counted by time.
     tables: Arc<OnceLock<Arc<KernelTables>>>,
@@ -111,7 +111,8 @@ impl KernelQuery {
         QueryOutlets { pass, ..self.outlets.clone() }.by_name()
     }
 
-    /// What the run reads of programs in the kernel beside their counts, if there is anything.
+    /// The tables that the run reads of programs in the kernel beside their counts, if there are
+    /// any.
     pub fn tables(&self) -> Option<Arc<KernelTables>> {
         self.tables.get().filter(|tables| tables.has_programs()).map(Arc::clone)
     }
@@ -217,8 +218,8 @@ impl KernelQuery {
     }
 }
 
-/// Why the kernel makes no groups for packet sockets, unless it is required: one clause. What was
-/// measured is in bench/README.md.
+/// Why the kernel makes no groups for packet sockets, unless it is required: one clause. The
+/// measurements are in bench/README.md.
 pub const WORKERS_COUNT: &str = "groups made by a socket filter cost more than packets \
                                         that workers count, so only `--offload require` makes them";
 
@@ -228,12 +229,12 @@ fn processors() -> Result<u32, String> {
     Ok(u32::try_from(cpus).unwrap_or(u32::MAX))
 }
 
-/// What the captures of interfaces at a hook call in the kernel.
+/// The programs that the captures of interfaces at a hook call in the kernel.
 #[derive(Default)]
 pub(crate) struct ForHook {
     /// The program for each interface, in their order; none, if there is to be none.
     pub(crate) programs: Vec<Offloaded>,
-    /// What each runs, in a line.
+    /// The stages that each runs, in a line.
     pub(crate) runs: Vec<String>,
 }
 
@@ -279,7 +280,7 @@ pub fn for_sockets(query: &KernelQuery, required: bool, quiet: bool) -> Offload 
     Offload { make: Box::new(make), required }
 }
 
-/// What the captures of interfaces at this hook call in the kernel.
+/// The programs that the captures of interfaces at this hook call in the kernel.
 ///
 /// # Errors
 /// Why there is nothing that they could: the interface and a clause.
@@ -300,7 +301,7 @@ pub(crate) fn for_hook(
     Ok(all)
 }
 
-/// What the kernel runs, in a line.
+/// The stages that the kernel runs, in a line.
 fn runs(hook: Hook, prefixes: &[Prefix]) -> String {
     let parts = prefixes.iter().map(|prefix| {
         let plural = if prefix.stages == 1 { "" } else { "s" };

@@ -43,7 +43,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// What they show now.
+    /// The times that the clocks show now.
     pub fn now() -> Clocks {
         let ns = |id| {
             let time = clock_gettime(id).expect("the system has this clock");
@@ -66,7 +66,7 @@ pub struct ProgramTables {
     pub states: Vec<Arc<StateMemory>>,
 }
 
-/// What a program does with frames, and the memory in which it counts that.
+/// The actions of a program on frames, and the memory in which it counts them.
 #[derive(Clone, Debug)]
 pub struct Deeds {
     pub actions: Actions,
@@ -121,7 +121,7 @@ struct TableState {
     control: Control,
     programs: Vec<ProgramTables>,
     windows: Vec<OpenWindow>,
-    /// What programs hold of `scan`s.
+    /// The states of `scan`s that programs hold.
     states: Vec<Arc<StateMemory>>,
     finished: FinishedLog,
     /// How late a window was ended, at most, in nanoseconds.

@@ -23,7 +23,7 @@ pub fn compile(q: &Query<'_>, o: &Options<'_>) -> Result<Compiled, Vec<Diagnosti
     let mut parsed = parse::parse(q.text);
     alert_times::add(&mut parsed.tree);
     let (program, mut diagnostics) = check::check(&parsed.tree, q.text, o);
-    // What asks nothing because it could not be read is reported once.
+    // Text that asks nothing because it could not be read is reported once.
     if !parsed.diagnostics.is_empty() {
         diagnostics.retain(|d| d.code != Code::NoPipeline && d.code != Code::Unused);
     }
@@ -43,7 +43,7 @@ pub fn compile(q: &Query<'_>, o: &Options<'_>) -> Result<Compiled, Vec<Diagnosti
 /// statements kept. Formatting the result changes nothing.
 ///
 /// # Errors
-/// What keeps the text from being read. Names and types are not looked at.
+/// The mistakes that keep the text from being read. Names and types are not looked at.
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     too_long(text)?;
     let mut parsed = parse::parse(text);

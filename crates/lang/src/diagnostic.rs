@@ -1,4 +1,4 @@
-//! What the compiler has to say about a query.
+//! The messages of the compiler about a query.
 //!
 //! A diagnostic is one mistake, reported once: a stable code, the place it is about, one sentence
 //! in the words of the query's author, and a remedy where we know one. This file says what a
@@ -59,9 +59,9 @@ pub struct Diagnostic {
     pub message: String,
     /// A few words under the place; may be empty.
     pub label: String,
-    /// What to write instead, where we know it.
+    /// The text to write instead, where we know it.
     pub help: Option<String>,
-    /// What else the reader must know, in order.
+    /// Further remarks that the reader must know, in order.
     pub notes: Vec<Note>,
 }
 
@@ -70,7 +70,7 @@ pub struct Diagnostic {
 pub struct Note {
     /// The place it is about; `None` for a remark on the whole.
     pub span: Option<Span>,
-    /// What it says.
+    /// The text of the remark.
     pub text: String,
 }
 
@@ -298,7 +298,7 @@ impl Code {
         }
     }
 
-    /// What the kind is about, in one sentence.
+    /// The meaning of the kind, in one sentence.
     pub fn doc(self) -> &'static str {
         Code::ALL[self as usize].1.trim()
     }

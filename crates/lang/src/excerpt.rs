@@ -17,7 +17,7 @@ const CUT: &str = "…";
 /// A text and where pieces of the original are in it.
 pub(crate) struct Excerpt<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// What was kept, in order: the bytes of the original, and where they start now.
+    /// The parts that were kept, in order: the bytes of the original, and where they start now.
     kept: Vec<(Range<usize>, usize)>,
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn table(
     Ok(Table { file: file.to_owned(), column: column.to_owned(), entries, texts })
 }
 
-/// What an entry says, of the type wanted; of addresses, it may be a network.
+/// The value of an entry, of the type wanted; of addresses, it may be a network.
 fn value(entry: &str, ty: &Type, line: u64) -> Result<Value, Fault> {
     if *ty == Type::Str {
         return Ok(Value::Str(entry.into()));
@@ -121,7 +121,7 @@ fn value(entry: &str, ty: &Type, line: u64) -> Result<Value, Fault> {
             value => lower::cast_value(value, ty),
         });
     }
-    // What is long is no literal with a slip in it, and is not repeated.
+    // A long entry is no literal with a slip in it, and is not repeated.
     let short = shown(entry) == entry;
     let about = lex::fault(entry).filter(|_| short).map(|d| (d.message, d.help));
     let (cause, help) = about.unwrap_or_else(|| {

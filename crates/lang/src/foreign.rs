@@ -3,7 +3,7 @@
 //! numbers here. The names that do have one of ours are in [`crate::suggest`]; either wins over the
 //! nearest spelling.
 
-/// What to write for a name that means more than one field.
+/// The advice for a name that means more than one field.
 #[rustfmt::skip]
 const FIELDS: &[(&[&str], &str)] = &[
     (&["ip.addr", "ipaddr", "ip_addr", "addr", "host", "ip.host", "ipv6.addr"],
@@ -55,7 +55,7 @@ const TUNNELS: &[(&[&str], &str)] = &[
     (&["gre", "nvgre", "erspan"], "ip.proto == 47"),
 ];
 
-/// What Weir does with a protocol that has no fields, and a condition that finds its packets.
+/// The treatment of a protocol that has no fields, and a condition that finds its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WithoutFields {
     /// It is not decoded.
@@ -134,12 +134,12 @@ const STAGES: &[(&[&str], &str)] = &[
     (&["group", "group_by", "groupby"], "write `| summarize n = count() by ip.src`"),
 ];
 
-/// What to write for a stage of another tool.
+/// The advice for a stage of another tool.
 pub(crate) fn stage(word: &str) -> Option<&'static str> {
     find(STAGES, word)
 }
 
-/// What to write for a field of another tool that is several here.
+/// The advice for a field of another tool that is several here.
 pub(crate) fn field(word: &str) -> Option<&'static str> {
     find(FIELDS, word)
 }
@@ -153,7 +153,7 @@ pub(crate) fn protocol(word: &str) -> Option<WithoutFields> {
     undecoded.or_else(skipped).or_else(tunnel)
 }
 
-/// What to write for a value of a field that another tool has a name for: a number, or a flag.
+/// The advice for a value of a field that another tool has a name for: a number, or a flag.
 pub(crate) fn value(field: &str, word: &str) -> Option<String> {
     let lower = word.to_ascii_lowercase();
     if field == "tcp.flags" {
@@ -169,14 +169,14 @@ pub(crate) fn value(field: &str, word: &str) -> Option<String> {
     })
 }
 
-/// What to write for a word in capitals that is a value of some field, such as `NXDOMAIN`.
+/// The advice for a word in capitals that is a value of some field, such as `NXDOMAIN`.
 pub(crate) fn value_by_name(word: &str) -> Option<String> {
     let loud = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
     let field = |(fields, _): &(&[&str], Names)| value(fields[0], word);
     if loud { VALUES.iter().find_map(field) } else { None }
 }
 
-/// What does the work of a function that is none here.
+/// The replacement for a function that is none here.
 pub(crate) fn function(word: &str) -> Option<&'static str> {
     find(FUNCTIONS, word)
 }

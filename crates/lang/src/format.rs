@@ -59,7 +59,7 @@ pub(crate) fn format(tree: &Tree, comments: &[Comment], source: &str) -> String 
     out.text
 }
 
-/// What the last thing written was.
+/// The kind of text that was written last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Nothing,

@@ -1,4 +1,5 @@
-//! What a query file says of itself, for lists of queries: its first comment and its params.
+//! The description of a query in its own file, for lists of queries: its first comment and its
+//! params.
 
 use crate::lex::lex;
 use crate::parse::parse;

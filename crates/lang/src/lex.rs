@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Literal(Value),
     /// An operator or bracket, as written.
     Sign(&'static str),
-    /// What could not be read; already reported.
+    /// A token that could not be read; already reported.
     Bad,
     /// The end of the text.
     End,
@@ -92,7 +92,7 @@ pub(crate) fn literal(text: &str) -> Option<Value> {
     }
 }
 
-/// What is wrong with a text that would be one literal otherwise.
+/// The mistake in a text that would be one literal otherwise.
 pub(crate) fn fault(text: &str) -> Option<Diagnostic> {
     let lexed = lex(text.strip_prefix('-').unwrap_or(text));
     let [Token { kind: Kind::Bad, .. }, _] = &lexed.tokens[..] else { return None };
@@ -269,7 +269,7 @@ fn stray_character(text: &str) -> Diagnostic {
     }
 }
 
-/// What to write for a value in quotes that are not ours.
+/// The advice for a value in quotes that are not ours.
 fn without_quotes(text: &str) -> String {
     let inner = text.trim_matches(|c| QUOTES.iter().any(|(a, b)| *a == c || *b == c));
     match literal(inner) {

@@ -1,4 +1,5 @@
-//! What names mean: the params and lets of a query, and the columns and fields that a stage sees.
+//! The meaning of names: the params and lets of a query, and the columns and fields that a stage
+//! sees.
 
 use crate::diagnostic::Span;
 use crate::tree::Expr;
@@ -64,7 +65,7 @@ impl<'t> Definitions<'t> {
         }
     }
 
-    /// What `name` means, noting that it is used.
+    /// The definition of `name`, which is noted as used.
     pub(crate) fn find(&mut self, name: &str) -> Option<&Definition<'t>> {
         let definition = self.by_name.get_mut(name)?;
         definition.used = true;
@@ -77,7 +78,7 @@ impl<'t> Definitions<'t> {
     }
 }
 
-/// What the expressions of a stage see.
+/// The names that the expressions of a stage see.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Scope {
     /// The columns so far.
@@ -90,7 +91,7 @@ pub(crate) struct Scope {
     pub(crate) source: SourceKind,
     /// Which stage dropped the packets, and where it is.
     pub(crate) dropped: Option<(&'static str, Span)>,
-    /// What time rows have.
+    /// The time that rows have.
     pub(crate) time: EventTime,
     /// Names that the stage being checked gives: columns only for the stages after it.
     pub(crate) pending: Vec<String>,
@@ -98,12 +99,12 @@ pub(crate) struct Scope {
     pub(crate) states: Schema,
     /// Whether names may exist that we do not know of, because of a mistake above.
     pub(crate) lenient: bool,
-    /// What is done to the frames of packets that go out.
+    /// The edits to the frames of packets that go out.
     pub(crate) edits: Vec<Edit>,
     /// Of packets: the columns that are printed unless a stage says otherwise, in order.
     pub(crate) listed: Vec<String>,
-    /// Columns and fields that `project-away` and `rename` took. What packets have stays where it
-    /// is, and nothing finds it by this name.
+    /// Columns and fields that `project-away` and `rename` took. Fields of packets stay where they
+    /// are, and nothing finds them by this name.
     pub(crate) gone: BTreeMap<String, Gone>,
     /// Which addresses of the packets have other names, and where they got them, in order.
     pub(crate) anonymized: Vec<(Anonymize, Span)>,
@@ -123,7 +124,7 @@ pub(crate) struct Gone {
     pub(crate) renamed: Option<String>,
 }
 
-/// What packets put out unless a query says otherwise, before the columns that it adds.
+/// The columns that packets put out unless a query says otherwise, before the columns that it adds.
 const PACKET_COLUMNS: &[&str] =
     &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto", "protocol"];
 
@@ -131,7 +132,7 @@ const PACKET_COLUMNS: &[&str] =
 const RECORD_COLUMNS: &[&str] =
     &["ts", "ip.src", "sport", "ip.dst", "dport", "ip.proto", "packets", "bytes"];
 
-/// What time rows have.
+/// The time that rows have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum EventTime {
     /// Each the time of its packet.
@@ -146,7 +147,7 @@ pub(crate) enum EventTime {
 }
 
 impl Scope {
-    /// What the first stage of a pipeline over packets sees, or over flow records.
+    /// The scope of the first stage of a pipeline over packets, or over flow records.
     pub(crate) fn of(source: SourceKind) -> Scope {
         let listed = match source {
             SourceKind::Packets => PACKET_COLUMNS,
@@ -156,7 +157,7 @@ impl Scope {
         Scope { packets: true, source, listed, ..Scope::default() }
     }
 
-    /// What is known after a mistake that hides which rows there are.
+    /// The scope after a mistake that hides which rows there are.
     pub(crate) fn unknown() -> Scope {
         Scope { packets: true, lenient: true, ..Scope::default() }
     }

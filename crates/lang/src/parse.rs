@@ -26,7 +26,7 @@ use parser::Parser;
 pub(crate) use settings::SettingLine;
 pub(crate) use words::STAGES;
 
-/// What the parser makes of a text.
+/// The result of parsing a text.
 pub(crate) struct Parsed {
     pub(crate) tree: Tree,
     pub(crate) comments: Vec<Comment>,

@@ -8,13 +8,13 @@ use weir_plan::{Signatures, TimeZone};
 /// A query and where it comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// What diagnostics call it: a file name, or `-e`.
+    /// The name of the query in diagnostics: a file name, or `-e`.
     pub name: &'a str,
     /// Its text.
     pub text: &'a str,
 }
 
-/// What a query is compiled with.
+/// The options that a query is compiled with.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// Values of params by name, as text; the last one of a name counts.

@@ -117,7 +117,7 @@ fn heading(name: &str, text: &str, at: usize) -> String {
     format!("{name}:{line}:{column} ")
 }
 
-/// What has no place in the text is reported without a drawing.
+/// A diagnostic that has no place in the text is reported without a drawing.
 fn plain(d: &Diagnostic, out: &mut Vec<u8>) {
     let kind = match d.severity {
         Severity::Error => "Error",

@@ -56,7 +56,7 @@ pub fn settings(text: &str, folder: &Path) -> Result<Vec<Setting>, Vec<Diagnosti
     Ok(out)
 }
 
-/// What is wrong where a name is set a second time.
+/// The mistakes where a name is set a second time.
 fn twice(settings: &[SettingLine]) -> Vec<Diagnostic> {
     let (mut firsts, mut found) = (BTreeMap::new(), Vec::new());
     for setting in settings {
@@ -94,8 +94,8 @@ fn with_folder(set: &mut Set, folder: &Path) -> Vec<String> {
     files
 }
 
-/// What is wrong with a value for a param called `name` of the type that is called `ty`: `None` if
-/// it fits, or if there is no such type.
+/// The mistake in a value for a param called `name` of the type that is called `ty`: `None` if it
+/// fits, or if there is no such type.
 pub fn param_fault(name: &str, ty: &str, value: &str, options: &Options<'_>) -> Option<Diagnostic> {
     fault(name, ty, value, options)
 }

@@ -54,7 +54,7 @@ fn distance(a: &str, b: &str) -> usize {
     above[b.len()]
 }
 
-/// What tcpdump, Wireshark and SQL people type for a field, and what it is called here.
+/// The names that tcpdump, Wireshark and SQL people type for a field, and its name here.
 #[rustfmt::skip]
 const FIELDS: &[(&str, &str)] = &[
     ("bytes", "len"), ("length", "len"), ("size", "len"), ("frame.len", "len"),
@@ -107,7 +107,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("esp.sequence", "esp.seq"), ("ah.sequence", "ah.seq"),
 ];
 
-/// What other pipeline languages call a stage, and what it is called here.
+/// The names of a stage in other pipeline languages, and its name here.
 #[rustfmt::skip]
 const STAGES: &[(&str, &str)] = &[
     ("filter", "where"), ("having", "where"), ("search", "where"),
@@ -140,7 +140,7 @@ const STAGES: &[(&str, &str)] = &[
     ("switch", "branch"), ("route", "branch"), ("flood", "broadcast"),
 ];
 
-/// What other languages call a function or an aggregate, and what it is called here.
+/// The names of a function or an aggregate in other languages, and its name here.
 #[rustfmt::skip]
 const FUNCTIONS: &[(&str, &str)] = &[
     ("mean", "avg"), ("average", "avg"), ("dcount", "distinct"), ("count_distinct", "distinct"),
@@ -177,7 +177,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("top_k", "frequent"), ("heavy_hitters", "frequent"), ("mode", "frequent"),
 ];
 
-/// What other languages call a type, and what it is called here.
+/// The names of a type in other languages, and its name here.
 #[rustfmt::skip]
 const TYPES: &[(&str, &str)] = &[
     ("integer", "int"), ("i64", "int"), ("long", "int"), ("number", "int"), ("port", "int"),

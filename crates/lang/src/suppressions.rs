@@ -5,12 +5,12 @@ use std::fmt;
 use weir_packet::time::parse_rfc3339;
 use weir_plan::{SuppressedIf, Suppression};
 
-/// What is wrong with a line.
+/// A mistake in a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadSuppression {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong, and what to write.
+    /// The mistake, and what to write.
     pub cause: String,
 }
 
@@ -159,7 +159,7 @@ fn piece(text: &str, is_name: bool) -> Result<(String, bool, &str), String> {
     Err("a quote is never closed".to_owned())
 }
 
-/// What stands after a backslash: its length, and the character that it is.
+/// The escape after a backslash: its length, and the character that it is.
 fn escape(text: &str) -> Result<(usize, char), String> {
     let bad = || format!("`\\{}` means nothing: write \\\" \\\\ \\n \\r \\t \\u{{…}}", first(text));
     Ok(match text.chars().next().ok_or_else(bad)? {

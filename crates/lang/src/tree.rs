@@ -90,8 +90,8 @@ pub(crate) enum Stage {
     Print,
     /// A stage of the design that this version does not have.
     Unsupported(Name),
-    /// What could not be read. A mistake inside a stage that adds or drops no columns leaves the
-    /// columns known (`harmless`).
+    /// A stage that could not be read. A mistake inside a stage that adds or drops no columns
+    /// leaves the columns known (`harmless`).
     Broken {
         harmless: bool,
     },
@@ -137,7 +137,7 @@ pub(crate) struct Metric {
     pub(crate) help: Option<Expr>,
 }
 
-/// What is done with a packet.
+/// An act on a packet.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Act {
     Pass,
@@ -213,7 +213,7 @@ pub(crate) struct Sessions {
     /// Whether `every` counts rows.
     pub(crate) rows: bool,
     pub(crate) idle: Option<Expr>,
-    /// What stands after `session`.
+    /// The expression after `session`.
     pub(crate) gap: Option<Expr>,
     pub(crate) active: Option<Expr>,
     pub(crate) until: Option<Expr>,
@@ -361,11 +361,11 @@ pub(crate) enum ExprKind {
     },
     Paren(Box<Expr>),
     Tuple(Vec<Expr>),
-    /// What could not be read; already reported.
+    /// An expression that could not be read; already reported.
     Error,
 }
 
-/// What stands on the right of `in`, and what a param of a set is.
+/// The set on the right of `in`, and the value of a param of a set.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Set {
     /// `{a, b, 1..9}`; only a param's has no members.
@@ -419,7 +419,7 @@ pub(crate) enum PatternKind {
     Or(Vec<Pattern>),
     /// `(0, _)`; with one part, a bracketed pattern.
     Tuple(Vec<Pattern>),
-    /// What could not be read; already reported.
+    /// A pattern that could not be read; already reported.
     Error,
 }
 

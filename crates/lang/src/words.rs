@@ -27,7 +27,7 @@ pub enum WordKind {
 }
 
 impl WordKind {
-    /// What people call it.
+    /// The common name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             WordKind::Field | WordKind::RecordField => "field",
@@ -49,7 +49,7 @@ pub struct LanguageWord {
     pub kind: WordKind,
     /// The type of its values, or how it is called.
     pub ty: String,
-    /// What it is.
+    /// The description of the word.
     pub doc: &'static str,
 }
 

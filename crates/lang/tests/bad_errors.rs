@@ -310,7 +310,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::ForeignWord, "let a = packets | summarize n = count() by ip.src\npackets | summarize m = count() by ip.src | join kind=leftanti a on ip.src"),
     (Code::UnknownPipeline, "let answers = packets | summarize n = count() by ip.src\npackets | summarize m = count() by ip.src | join anwsers by ip.src"),
     (Code::NotAValue, "let limit_of_it = 5\npackets | summarize m = count() by ip.src | join limit_of_it by ip.src"),
-    // What people bring along from other tools.
+    // Words that people bring along from other tools.
     (Code::UnknownName, "packets | where ip.addr == 10.0.0.1 and tcp.port == 80"),
     (Code::UnknownName, "packets | where port == 80 or tcp.srcport == 80 or src_ip == ::1"),
     (Code::UnknownName, "packets | where frame.len > 100 and frame.time > @2023-11-14 and frame.cap_len > 1"),

@@ -1,5 +1,5 @@
 //! The language reference: its queries compile, its mistakes are told as it says, its tables are
-//! complete. What its queries print is tested where there is an engine to run them.
+//! complete. The output of its queries is tested where there is an engine to run them.
 
 use std::fs;
 use weir_lang::{Code, Files, Options, Query, compile, format, render};
@@ -122,7 +122,7 @@ fn whole_queries_are_in_the_canonical_layout() {
     }
 }
 
-/// What a parameter takes, as the reference says it.
+/// The types that a parameter takes, as the reference says them.
 fn taken(parameter: &Parameter) -> String {
     let types: Vec<String> = parameter.types.iter().map(Type::to_string).collect();
     let types = match types.len() {

@@ -19,7 +19,7 @@ const LEAVE: &[&str] = &[
     "branch when number > 1 -> mirror \"a.pcap\" | next else -> drop",
 ];
 
-/// What packets may do, whatever columns say.
+/// Stages that packets may go through, whatever columns say.
 const STAY: &[&str] = &["drop", "branch when number > 1 -> next else -> drop", "limit 5"];
 
 fn kinds(text: &str) -> Vec<Code> {
@@ -75,7 +75,7 @@ fn columns_of_other_names_and_packets_that_stay_are_allowed() {
             assert_eq!(kinds(&text), [], "{text}");
         }
     }
-    // What left before does not bear the column, and says so by its place.
+    // A packet that left before does not bear the column, and its stage says so by its place.
     assert_eq!(kinds("packets | mirror \"a.pcap\" | extend ip.src = 1 | limit 5"), []);
 }
 

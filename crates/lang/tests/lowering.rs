@@ -1,4 +1,4 @@
-//! What good queries mean, as compact prints of their plans.
+//! The meaning of good queries, as compact prints of their plans.
 
 use weir_lang::{Code, Options, Query, compile, render};
 use weir_plan::alert::TextPart;
@@ -847,8 +847,8 @@ fn an_alert_knows_when_its_packets_were() {
     check(&format!("{packets}a | union b | alert \"x\""), none);
 }
 
-/// What an alert compares is in the nearest `where` with a constant; where there is none, in the
-/// nearest with another value of the row.
+/// The comparison of an alert is in the nearest `where` with a constant; where there is none, in
+/// the nearest with another value of the row.
 #[test]
 fn an_alert_knows_the_nearest_comparison() {
     let check = |conditions: &str, expected: &str| {

@@ -9,8 +9,8 @@ use weir_plan::place::rounds;
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, Value};
 
 impl Eval<'_> {
-    /// What an aggregate makes of the values of a group, none of them absent. Over none the result
-    /// is absent, but counts are 0 and a registered aggregate says itself what it is.
+    /// The result of an aggregate over the values of a group, none of them absent. Over none the
+    /// result is absent, but counts are 0 and a registered aggregate says itself what it is.
     pub(super) fn aggregate(&mut self, agg: &Agg, values: &[Value]) -> Value {
         let words = || values.iter().map(|v| word(v) as i128);
         match (agg.func, values) {
@@ -136,7 +136,8 @@ impl Eval<'_> {
     }
 }
 
-/// What goes into a sketch for a value of the argument of `agg`, tuples within tuples taken apart.
+/// The item that goes into a sketch for a value of the argument of `agg`, tuples within tuples
+/// taken apart.
 fn item(v: &Value, agg: &Agg) -> Value {
     let mut parts = Vec::new();
     if let Some(arg) = &agg.arg {

@@ -22,7 +22,7 @@ pub(super) struct FiringModel {
     shown: bool,
     /// Whether it is reported in a storm.
     in_storm: bool,
-    /// What all of its rows have in common.
+    /// The whole time that it fires, from all of its rows.
     episode: Episode,
     /// The row with the peak.
     peak: Report,
@@ -45,7 +45,7 @@ pub(super) struct AlertModel {
     pub(super) storm: StormModel,
 }
 
-/// What rows say of the whole time that a key fires.
+/// The whole time that a key fires, as its rows tell it.
 #[derive(Clone)]
 struct Episode {
     first: Value,
@@ -54,7 +54,7 @@ struct Episode {
     least: Value,
 }
 
-/// What a row says.
+/// The report of a row.
 #[derive(Clone)]
 struct Report {
     ts: Value,
@@ -72,7 +72,7 @@ struct Report {
 /// A row that has come.
 struct ArrivedRow {
     report: Report,
-    /// What it says of the time of an alert that it begins.
+    /// The episode of an alert that it begins.
     one: Episode,
     /// Whether no list leaves it out.
     shown: bool,

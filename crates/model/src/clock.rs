@@ -20,7 +20,7 @@ pub(super) struct PlainClock {
     /// The first packets' times, until the clock starts.
     first: Vec<i64>,
     max: Option<i64>,
-    /// What the source says it has reached.
+    /// The time that the source says it has reached.
     reached: i64,
     /// The times of the wild packets that came directly before.
     run: Vec<i64>,

@@ -27,7 +27,7 @@ fn made(seed: u16, args: &[Value]) -> Option<String> {
     let proto = u8::try_from(number(args, 4)?).ok()?;
     let port = |at| number(args, at).and_then(|n| u16::try_from(n).ok());
     let byte = |at| number(args, at).and_then(|n| u8::try_from(n).ok()).map(u16::from);
-    // What stands in the place of ports, and whether it is the same both ways.
+    // The numbers in the place of ports, and whether they are the same both ways.
     let (ports, both_ways) = match proto {
         6 | 17 | 132 => (Some((port(1)?, port(3)?)), true),
         1 => with_answer(&ICMP, byte(5)?, byte(6)?),

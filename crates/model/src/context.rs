@@ -1,4 +1,4 @@
-//! What all stages of the naive model share.
+//! The context that all stages of the naive model share.
 
 use super::eval::Eval;
 use super::losses::Losses;

@@ -1,7 +1,7 @@
 //! Frames as rows of the naive model: what a program reads of one frame at a time.
 //!
-//! The readers of fields are those of the engine. What they read is compared with what tshark says
-//! (`weir/tests/tshark`), which knows more than a model could state here.
+//! The readers of fields are those of the engine. The values that they read are compared with what
+//! tshark says (`weir/tests/tshark`), which knows more than a model could state here.
 
 use super::row::{PacketValues, Row};
 use super::transport::TransportBytes;

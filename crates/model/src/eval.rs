@@ -36,7 +36,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// What an aggregate takes of a row, if it takes anything.
+    /// The value that an aggregate takes of a row, if it takes one.
     pub(super) fn taken(&mut self, agg: &Agg, row: &Row) -> Option<Value> {
         if !agg.cond.as_ref().is_none_or(|cond| self.holds(cond, row, &[])) {
             return None;

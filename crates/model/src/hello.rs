@@ -1,8 +1,8 @@
 //! `hello` of the naive model: every byte of a hello stands by itself, under its place in the
 //! stream, and everything is read anew with each packet.
 //!
-//! What decrypts an Initial packet and what reads a hello is that of `packet`, which tests compare
-//! with published packets and with tshark.
+//! The decryption of an Initial packet and the reader of a hello are those of `packet`, which tests
+//! compare with published packets and with tshark.
 
 use super::context::StageContext;
 use super::row::{Mark, Row, set_cell};
@@ -41,7 +41,7 @@ enum Stream {
     Quic(ClientKeys, u64, u32),
 }
 
-/// What the start of a stream is.
+/// The start of a stream.
 enum Start {
     Other,
     TooLong,
@@ -201,7 +201,7 @@ impl StageContext<'_> {
         is_complete
     }
 
-    /// What the bytes of a flow come to: whether they are a hello, whose columns are then in the
+    /// The outcome of the bytes of a flow: whether they are a hello, whose columns are then in the
     /// row.
     fn completes(&mut self, h: &Hello, flow: &mut HelloFlow, row: &mut Row) -> bool {
         let front = flow.front();

@@ -69,8 +69,8 @@ impl JoinSides {
         [&mut self.late, &mut self.evicted, &mut self.undecided].map(std::mem::take)
     }
 
-    /// What comes out for left rows, in the order of time. In each tick, only as many pairs as are
-    /// allowed for the rows before do.
+    /// The rows that come out for left rows, in the order of time. In each tick, only as many pairs
+    /// as are allowed for the rows before do.
     fn all_pairs(&mut self, join: &Join, due: &[Row], known_until: Option<i64>) -> Vec<Row> {
         let mut out = Vec::new();
         let (mut tick, mut made, mut allowed) = (None, 0, 0);
@@ -96,7 +96,7 @@ impl JoinSides {
         out
     }
 
-    /// What comes out for a left row, and how many of that are pairs.
+    /// The rows that come out for a left row, and how many of them are pairs.
     fn pairs(&self, join: &Join, left: &Row) -> (Vec<Row>, u64) {
         let meets = |right: &&Row| {
             let equal = |&(l, r): &(usize, usize)| left.cells[l].cmp(&right.cells[r]);

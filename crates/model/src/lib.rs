@@ -1,8 +1,8 @@
 //! The executable specification: runs any program over packets in the most obvious way.
 //!
-//! One packet at a time, one row at a time, over `Vec`s and `BTreeMap`s of [`Value`]s; nothing
-//! here knows the engine's batches, tables or threads. What this module answers *is* the meaning of
-//! a program; the engine must give the same rows in the same order and the same counts, for any
+//! One packet at a time, one row at a time, over `Vec`s and `BTreeMap`s of [`Value`]s; nothing here
+//! knows the engine's batches, tables or threads. The answer of this module *is* the meaning of a
+//! program; the engine must give the same rows in the same order and the same counts, for any
 //! number of workers and any cut into batches.
 //!
 //! # Time
@@ -66,7 +66,7 @@
 //! # What it shares with the engine
 //!
 //! No arithmetic: each aggregate, hash and cipher is stated here once more, in the plainest way.
-//! What it shares is compared by other means, or is no computation:
+//! The shared parts are compared by other means, or are no computation:
 //!
 //! - the readers of fields of `packet`, which tests compare with tshark, and its
 //!   [rewriting](weir_packet::rewrite) of addresses, tested against frames that are made with the
@@ -124,7 +124,7 @@ use weir_plan::flow::StageFlows;
 use weir_plan::registered::Functions;
 use weir_plan::{Agg, Program, Suppression, Value};
 
-/// What a run gives.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Answer {
     /// Output number (printed pipelines, counted in program order) and cells of each row.
@@ -137,7 +137,7 @@ pub struct Answer {
     pub error: Option<SourceError>,
 }
 
-/// What an aggregate makes of the values of a group.
+/// The result of an aggregate over the values of a group.
 pub fn aggregate(agg: &Agg, functions: &Functions, values: &[Value]) -> Value {
     Eval::new(functions).aggregate(agg, values)
 }
@@ -217,7 +217,7 @@ fn run_until(
     Answer { rows: steps.out, frames: steps.outgoing.frames, ledger, error }
 }
 
-/// What was counted, at the end.
+/// The counts at the end.
 fn ledger(
     (processed, overlong): (u64, u64),
     source: &dyn Source,

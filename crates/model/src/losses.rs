@@ -1,4 +1,4 @@
-//! What was lost: the section "Losses" of [the crate](crate).
+//! Frames that were lost: the section "Losses" of [the crate](crate).
 
 use super::zones;
 use weir_packet::source::Gap;

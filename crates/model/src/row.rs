@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) cells: Vec<Value>,
 }
 
-/// What a step says of time.
+/// The statement of a step about time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Mark {
     /// No row before this time is on its way.

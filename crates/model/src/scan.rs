@@ -5,7 +5,7 @@ use super::row::{Mark, Row, set_cell};
 use std::collections::BTreeMap;
 use weir_plan::{Scan, Value};
 
-/// What a stage remembers of a key: of a `scan` the values of its states.
+/// The memory that a stage has of a key: of a `scan` the values of its states.
 pub(super) struct Memory<S = Vec<Value>> {
     pub(super) states: S,
     /// When its rows came: the largest time so far, see [`StageContext::scan`].

@@ -31,7 +31,7 @@ struct OpenSession {
     begins: bool,
     /// Whether a row of it was counted as lagging.
     lags: bool,
-    /// What each aggregate has taken.
+    /// The values that each aggregate has taken.
     values: Vec<Vec<Value>>,
 }
 
@@ -54,7 +54,7 @@ impl OpenSession {
     }
 
     /// Whether in the order of times a row that joins might have come to another session, or been
-    /// the last of this one. What came out at this tick or before is not known any more.
+    /// the last of this one. Sessions that came out at this tick or before are not known any more.
     fn lagged_by(&self, ts: i64, closes: bool, tick: i64, s: &Summarize, session: Session) -> bool {
         let before = |t: i64| t.saturating_sub(ts);
         let is_long = session.active_ns.is_some_and(|active| before(self.end) >= active);

@@ -25,7 +25,7 @@ pub fn float(x: f64) -> String {
     if number == 10_000 {
         (number, exponent) = (1_000, exponent + 1);
     }
-    // What is shown is number / 1000 * 10^exponent.
+    // The number that is shown is number / 1000 * 10^exponent.
     let (factor, power) = match exponent {
         -4..=3 => ("", 0),
         4..=5 => ("k", 3),

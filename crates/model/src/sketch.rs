@@ -22,7 +22,7 @@ pub(super) fn count(values: impl Iterator<Item = Value>) -> u64 {
     sketch.composite_estimate().round() as u64
 }
 
-/// What goes into the sketch for a value; 0 for an absent one.
+/// The number that goes into the sketch for a value; 0 for an absent one.
 fn item(value: &Value) -> u64 {
     match value {
         Value::Absent => 0,

@@ -16,7 +16,7 @@ use weir_plan::counters::EndCounts;
 use weir_plan::registered::Functions;
 use weir_plan::{Input, Pipeline, Program, Schema, Stage, Value, Window};
 
-/// What a stage remembers.
+/// The memory of a stage.
 pub(super) enum StageState {
     Nothing,
     /// `summarize`; and the watermark.

@@ -29,7 +29,7 @@ type Values = Vec<Vec<(u64, Value)>>;
 /// The same by start of the pane and key.
 type Taken = BTreeMap<(i128, Vec<Value>), Values>;
 
-/// What a `summarize` remembers.
+/// The memory of a `summarize`.
 pub(super) struct PaneGroups {
     taken: Taken,
     /// By start of the pane, the rows that are in groups, and those that found no room.

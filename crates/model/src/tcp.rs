@@ -16,7 +16,7 @@ pub(super) struct Conversation {
     initial_rtt: Option<i64>,
 }
 
-/// What one end sent.
+/// A summary of the segments that one end sent.
 #[derive(Clone, Default)]
 struct Sender {
     /// The first number, and whether it is of a SYN.
@@ -84,7 +84,7 @@ impl Seg {
     }
 }
 
-/// What was found: names of flags, and values by name.
+/// The findings: names of flags, and values by name.
 #[derive(Default)]
 struct FoundFlags {
     flags: BTreeSet<&'static str>,

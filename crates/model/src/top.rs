@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::{Order, Per, SortKey, Value};
 
 impl StageContext<'_> {
-    /// What a `top` sorts a row by, its key first; `None`, and counted, if there is no room for
-    /// that key.
+    /// The values that a `top` sorts a row by, its key first; `None`, and counted, if there is no
+    /// room for that key.
     pub(super) fn top_keys(
         &mut self,
         (by, per): (&[SortKey], Option<&Per>),

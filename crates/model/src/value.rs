@@ -1,4 +1,4 @@
-//! What is in a value, where its type is known.
+//! The content of a value, where its type is known.
 
 use weir_plan::{Type, Value};
 
@@ -15,7 +15,8 @@ pub(super) fn of_type(ty: &Type, raw: u128) -> Value {
     }
 }
 
-/// What a registered function returned: absent if not of the type it declared, or no finite number.
+/// The value that a registered function returned: absent if not of the type it declared, or no
+/// finite number.
 pub(super) fn declared(ty: &Type, v: Value) -> Value {
     match v {
         v if v.ty().as_ref() != Some(ty) => Value::Absent,

@@ -132,8 +132,8 @@ struct Ends {
     counted: Place,
     /// Its way is on the stack.
     acted: Place,
-    /// What comes after counting does not ask what headers the frame has: so the verifier need not
-    /// follow that for frames of each kind apart.
+    /// The code after counting does not ask what headers the frame has: so the verifier need not
+    /// follow it for frames of each kind apart.
     full: Place,
     /// The run ends.
     ended: Place,
@@ -151,7 +151,7 @@ impl<'a> Program<'a> {
     ) -> Result<Program<'a>, NotOffloaded> {
         let mut program = Program::new(options, trims);
         program.refuse();
-        // What holds states of a frame's key has to hand them up with it.
+        // A program that holds states of a frame's key has to hand them up with it.
         if options.may_change && pipelines.iter().all(|pipeline| pipeline.scans().next().is_none())
         {
             let ended = program.ends.ended;

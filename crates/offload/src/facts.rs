@@ -1,6 +1,6 @@
-//! What programs find out about frames.
+//! The facts that programs find out about frames.
 
-/// What holds of a frame: bits of the register [`FACTS`](crate::frame::FACTS).
+/// The facts that hold of a frame: bits of the register [`FACTS`](crate::frame::FACTS).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Facts(pub(crate) i32);
 

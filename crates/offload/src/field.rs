@@ -55,7 +55,7 @@ fn fact(name: &str) -> Option<Facts> {
         "icmp6" => Facts::ICMP6,
         "arp" => Facts::ARP,
         "vlan" => Facts::VLAN,
-        // What is malformed or cut goes up, and so do frames with these headers.
+        // Malformed and cut frames go up, and so do frames with these headers.
         "malformed" | "cut" | "mpls" | "pppoe" | "wlan" | "radiotap" | "tunnel" => Facts::NONE,
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! What a program knows of a frame, and how it reads it at each hook.
+//! The facts that a program knows of a frame, and how it reads the frame at each hook.
 //!
 //! XDP and tcx read the frame itself, by pointers that were compared with its end. A socket filter
 //! has no such pointers: it copies headers onto its stack. Either way a header has a base, and its
@@ -57,9 +57,9 @@ pub(crate) const SPILL: i16 = -96;
 /// How many there is room for.
 pub(crate) const SPILLS: usize = 8;
 
-/// What the program returns of a frame that is handed out; the outlets that get it, a bit for each;
-/// how often it is dropped; and what is done to it before. Only XDP has these, and copies no
-/// headers.
+/// The return value of the program for a frame that is handed out; the outlets that get it, a bit
+/// for each; how often it is dropped; and what is done to it before. Only XDP has these, and copies
+/// no headers.
 pub(crate) const WAY: i16 = SPILL - 8 * SPILLS as i16;
 pub(crate) const HANDED: i16 = WAY - 8;
 pub(crate) const DROPS: i16 = HANDED - 8;

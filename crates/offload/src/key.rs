@@ -37,7 +37,7 @@ pub(crate) fn write_key(
     Ok(())
 }
 
-/// What is known of the values of a part of a key, which is this expression.
+/// The known shape of the values of a part of a key, which is this expression.
 pub(crate) fn shape(value: &Lowered, e: &Expr) -> ValueShape {
     let is_nullable = !e.always_present();
     match value {
@@ -47,7 +47,7 @@ pub(crate) fn shape(value: &Lowered, e: &Expr) -> ValueShape {
     }
 }
 
-/// What is known of numbers in a range.
+/// The known shape of numbers in a range.
 pub(crate) fn word(range: Range, is_nullable: bool) -> ValueShape {
     ValueShape::Word { least: range.min, greatest: range.max, is_nullable }
 }

@@ -13,16 +13,16 @@ use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value, ad
 /// The most ranges of values that a set may have: the program compares with them.
 const RANGES_MAX: usize = 1024;
 
-/// What the columns of a stage's input are.
+/// The columns of a stage's input.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Columns {
     /// Their names.
     pub(crate) schema: Schema,
-    /// What they are, or why the kernel can't evaluate them.
+    /// Their values, or why the kernel can't evaluate them.
     pub(crate) values: Vec<Result<Lowered, String>>,
     /// By which interface packets come, if all come by one.
     pub(crate) interface: Option<String>,
-    /// What the states of a `scan` before the row are, in its expressions.
+    /// The values of the states of a `scan` before the row, in its expressions.
     pub(crate) states: Vec<Lowered>,
 }
 

@@ -1,4 +1,4 @@
-//! What compiling depends on besides the plan, and why there may be nothing to compile.
+//! The options that compiling depends on besides the plan, and why there may be nothing to compile.
 
 use crate::hook::Hook;
 use std::fmt;
@@ -82,12 +82,12 @@ pub enum OutletPlace {
 /// Frames that a capture does not take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refuse {
-    /// What the machine sends.
+    /// Frames that the machine sends.
     Outgoing,
-    /// What the machine does not send.
+    /// Frames that the machine does not send.
     Incoming,
-    /// What the machine sends by the interface of this number: over a loopback interface, it comes
-    /// in again.
+    /// Frames that the machine sends by the interface of this number: over a loopback interface,
+    /// they come in again.
     OutgoingBy(u32),
 }
 

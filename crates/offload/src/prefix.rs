@@ -15,15 +15,15 @@ use weir_plan::physical::{
 use weir_plan::stage::{Schema, Stage};
 use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Sample, SampleBy, Scan};
 
-/// What the kernel runs of a pipeline over packets.
+/// The part of a pipeline over packets that the kernel runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
     pub(crate) prefix: Prefix,
-    /// What is asked and done of each frame, in order.
+    /// The steps that each frame goes through, in order.
     pub(crate) steps: Vec<Step>,
     /// The fate of frames after them.
     pub(crate) rest: Rest,
-    /// What the columns are after the prefix.
+    /// The columns after the prefix.
     pub(crate) columns: Columns,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Rest {
     Done,
 }
 
-/// What is asked and done of a frame.
+/// A test of a frame, or an action on it.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// The pipeline wants only frames for which this holds.
@@ -60,13 +60,13 @@ impl Step {
     }
 }
 
-/// What the kernel may do for a pipeline, or why not.
+/// The work that the kernel may do for a pipeline, or why it may not.
 struct May<'a> {
     /// How it makes groups.
     count: Result<TableOptions, String>,
     /// Where it hands packets out.
     act: Result<HandOut<'a>, &'a str>,
-    /// What keys of states are hashed with.
+    /// The secret that keys of states are hashed with.
     secret: Result<[u64; 2], &'a str>,
     /// Where the numbers of its `scan`s begin, ...
     scans: ScansBefore,
@@ -189,7 +189,7 @@ fn may_count(plan: &Physical, pipeline: PipelineId, others: usize) -> Result<(),
     }
 }
 
-/// What the kernel runs of these nodes.
+/// The part of these nodes that the kernel runs.
 fn prefix(pipeline: PipelineId, nodes: &[Node], may: &May<'_>) -> Pipeline {
     let mut found = Pipeline {
         prefix: Prefix { pipeline, stages: 0, counts: false, acts: false, stopped_by: None },
@@ -216,7 +216,7 @@ fn prefix(pipeline: PipelineId, nodes: &[Node], may: &May<'_>) -> Pipeline {
 }
 
 impl Pipeline {
-    /// What it counts.
+    /// Its counting, if it counts.
     pub(crate) fn counting(&self) -> Option<&Counting> {
         match &self.rest {
             Rest::Count(counting) => Some(counting),

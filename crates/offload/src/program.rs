@@ -1,4 +1,4 @@
-//! What compiling gives: the program, its maps, and what it runs of each pipeline.
+//! The results of compiling: the program, its maps, and what it runs of each pipeline.
 
 use crate::hook::Hook;
 use crate::options::KernelOutlet;
@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_ebpf::Code;
 use weir_plan::physical::Prefix;
 
-/// What a program returns for frames that workers need to see whole.
+/// The return value of a program for frames that workers need to see whole.
 pub const WHOLE: i32 = i32::MAX;
 
-/// What a program returns for frames that the outlet of this number is to send, or all outlets of
-/// one of its [sets](Actions::sets), whose numbers follow.
+/// The return value of a program for frames that the outlet of this number is to send, or all
+/// outlets of one of its [sets](Actions::sets), whose numbers follow.
 pub const fn redirect_to(outlet: usize) -> i32 {
     -1 - outlet as i32
 }
 
-/// What a program returns for frames that the host gets.
+/// The return value of a program for frames that the host gets.
 pub const TO_HOST: i32 = i32::MIN;
 
 /// A program for the kernel.
@@ -50,11 +50,11 @@ pub struct KernelProgram {
     pub whole: Option<String>,
     /// Where it counts what it does with frames, if it drops any or hands any out: the last map.
     pub actions: Option<Actions>,
-    /// What it runs of each pipeline over packets, in program order.
+    /// The prefix that it runs of each pipeline over packets, in program order.
     pub prefixes: Vec<Prefix>,
 }
 
-/// What the program counts of frames: positions of words in the part of each CPU of its first map,
+/// The program's counts of frames: positions of words in the part of each CPU of its first map,
 /// which has [`FrameCount::WORDS`] for each CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
@@ -88,7 +88,7 @@ impl FrameCount {
     }
 }
 
-/// What a program does with frames, and where it counts that.
+/// The actions of a program on frames, and where it counts them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Actions {
     /// The outlets, in the order of their numbers.

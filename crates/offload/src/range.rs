@@ -1,5 +1,5 @@
-//! What range the result of an operation has, and which operations could fault: user space counts
-//! faults, so the kernel must have none.
+//! The range that the result of an operation has, and which operations could fault: user space
+//! counts faults, so the kernel must have none.
 
 use crate::value::{NumOp, Range};
 
@@ -64,7 +64,7 @@ mod tests {
     const EDGES: [i64; 13] =
         [i64::MIN, i64::MIN + 1, -256, -2, -1, 0, 1, 2, 63, 64, 0xffff, i64::MAX - 1, i64::MAX];
 
-    /// What the engine computes; `None` where it faults.
+    /// The result that the engine computes; `None` where it faults.
     fn computed(op: NumOp, a: i64, b: i64) -> Option<i64> {
         match op {
             NumOp::Add => a.checked_add(b),

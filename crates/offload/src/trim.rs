@@ -1,9 +1,9 @@
 //! Whether workers need no more of frames than their headers: then the others are cut before they
 //! are copied.
 //!
-//! Only frames are cut whose headers the program found. What is kept of them holds every header to
-//! the end of the transport header, so the walk over a cut frame finds what it finds in the whole
-//! one: it asks how long the frame was on the wire, not how much of it there is.
+//! Only frames are cut whose headers the program found. The kept bytes hold every header to the end
+//! of the transport header, so the walk over a cut frame finds what it finds in the whole one: it
+//! asks how long the frame was on the wire, not how much of it there is.
 
 use crate::field::field;
 use weir_packet::fields::FieldId;

@@ -21,7 +21,7 @@ pub(crate) struct Range {
     pub(crate) max: i64,
 }
 
-/// What a number is.
+/// The expression that gives a number.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum NumKind {
     Const(i64),

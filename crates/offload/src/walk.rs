@@ -51,10 +51,10 @@ const L3_MASK: i32 = (1 << 5) - 1;
 const FRAGMENT_OFFSET: i32 = 0xfff8;
 const MORE_FRAGMENTS: i32 = 1;
 
-/// What of walking depends on the run.
+/// The rules of the walk that depend on the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// What is noted of frames.
+    /// The facts that are noted of frames.
     pub(crate) facts: Facts,
     /// Packets in tunnels are looked for: frames that may be such are unclear.
     pub(crate) headers: Headers,
@@ -202,7 +202,7 @@ impl Walk<'_> {
         self.access.network_at(w, R0);
     }
 
-    /// What the type in `R3` announces.
+    /// Goes on with the header that the type in `R3` announces.
     fn network(&mut self, parts: &Parts) {
         let typed = self.w.label("typed");
         let w = &mut *self.w;

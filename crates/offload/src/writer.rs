@@ -23,7 +23,7 @@ pub(crate) struct Writer {
     runs: bool,
     /// A jump that ends the code so far, and is not written yet.
     pending: Option<Place>,
-    /// What the program asks of frames.
+    /// The facts that the program asks of frames.
     asked: Facts,
 }
 
@@ -46,7 +46,7 @@ impl Writer {
         }
     }
 
-    /// What the program asks of frames so far.
+    /// The facts that the program asks of frames so far.
     pub(crate) fn asked(&self) -> Facts {
         self.asked
     }

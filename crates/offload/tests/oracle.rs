@@ -1,5 +1,5 @@
-//! What programs decide of frames, run in the kernel (`BPF_PROG_TEST_RUN`), against what the engine
-//! keeps: a frame is filtered only if no pipeline keeps it, and wanted only if one does.
+//! The decisions of programs about frames, run in the kernel (`BPF_PROG_TEST_RUN`), against what
+//! the engine keeps: a frame is filtered only if no pipeline keeps it, and wanted only if one does.
 
 #![expect(clippy::print_stderr, reason = "tests say what they leave out, and what they counted")]
 

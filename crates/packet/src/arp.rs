@@ -58,7 +58,7 @@ impl<'a> Arp<'a> {
         bytes.first_chunk().map(Arp).ok_or(Reason::ShortHeader)
     }
 
-    /// What the packet asks or tells: [`REQUEST`], [`REPLY`], or one of the rarer operations.
+    /// The operation of the packet: [`REQUEST`], [`REPLY`], or a rarer one.
     pub fn operation(&self) -> u16 {
         u16::from_be_bytes(self.part(OPERATION))
     }

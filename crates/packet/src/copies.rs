@@ -1,4 +1,4 @@
-//! What copies of one packet have in common, as SPAN ports and several taps deliver them.
+//! The bytes that copies of one packet share, as SPAN ports and several taps deliver such copies.
 
 use crate::source::FrameBatch;
 use crate::walk::{Layer, Layers};
@@ -7,14 +7,14 @@ use crate::{ipv4, ipv6};
 /// Bytes of a cut packet that are compared from its transport header on.
 const CUT_TRANSPORT_LEN: usize = 20;
 
-/// What is compared of a frame: of an IP packet its bytes without TTL or hop limit, and without the
-/// checksum of an IPv4 header. What is around the packet is left out: link headers, tags, labels,
-/// padding, with `--headers inner` the tunnel. Of a packet that was cut only its headers and 20
-/// bytes from its transport header on are compared, so that a tag does not change how much is left
-/// of it. A frame without an IP packet is compared whole.
+/// The parts of a frame that are compared: of an IP packet its bytes without TTL or hop limit, and
+/// without the checksum of an IPv4 header. Bytes around the packet are left out: link headers,
+/// tags, labels, padding, with `--headers inner` the tunnel. Of a packet that was cut only its
+/// headers and 20 bytes from its transport header on are compared, so that a tag does not change
+/// how much is left of it. A frame without an IP packet is compared whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compared<'a> {
-    /// What it is.
+    /// The kind of frame or packet.
     pub kind: ComparedKind,
     /// Bytes on the wire.
     pub len: u32,
@@ -23,7 +23,7 @@ pub struct Compared<'a> {
     pub parts: [&'a [u8]; 3],
 }
 
-/// What is compared.
+/// The kind of frame or packet that is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ComparedKind {
     /// A frame, from its first byte on.
@@ -38,7 +38,7 @@ pub enum ComparedKind {
     CutIpv6,
 }
 
-/// What is compared of frame `i`; `layers` is what [`crate::walk::classify`] said of `frames`.
+/// The compared parts of frame `i`; `layers` is what [`crate::walk::classify`] said of `frames`.
 pub fn compared<'a>(frames: &'a FrameBatch, layers: &Layers, i: usize) -> Compared<'a> {
     let (frame, wire) = (frames.frame(i), frames.lens()[i].max(frames.frame(i).len() as u32));
     let at = usize::from(layers.l3[i]);

@@ -32,7 +32,7 @@ pub const COOKIE: usize = 236;
 /// Bytes before the options.
 pub const HEADER_LEN: usize = 240;
 
-/// What stands before the options.
+/// The magic cookie, which stands before the options.
 pub const MAGIC: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
 
 /// Option: the name of the client.

@@ -80,7 +80,8 @@ impl<'a> Dns<'a> {
         let (&length, rest) = payload.split_first_chunk()?;
         let length = usize::from(u16::from_be_bytes(length));
         let dns = Dns::new(&rest[..length.min(rest.len())])?;
-        // What continues another segment would be taken for a length and a header.
+        // A payload that continues the message of another segment would be taken for a length and a
+        // header.
         let likely = dns.opcode() <= OPCODE_MAX && dns.counts()[0] <= 1;
         (likely && 2 + length <= sent).then_some(dns)
     }
@@ -142,7 +143,7 @@ impl<'a> Dns<'a> {
     }
 }
 
-/// What is asked.
+/// A question of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The name.
@@ -277,7 +278,7 @@ fn push(byte: u8, text: &mut Text) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadName;
 
-/// The labels of a name. What is no good is the last item.
+/// The labels of a name. An error is the last item.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a> {
     message: &'a [u8],

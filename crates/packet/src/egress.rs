@@ -136,7 +136,7 @@ impl Refused {
         (self.frames.iter().sum(), self.bytes.iter().sum())
     }
 
-    /// What came to them since they were `before`.
+    /// The frames and bytes refused since these counts were `before`.
     #[must_use]
     pub fn since(&self, before: &Refused) -> Refused {
         let less = |now: [u64; REFUSALS], before: [u64; REFUSALS]| {
@@ -163,7 +163,7 @@ pub trait Egress {
     /// When one of them cannot take frames. The error names it.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()>;
 
-    /// Called before [`Egress::open`], while frames go to the outlets as before. What is there
+    /// Called before [`Egress::open`], while frames go to the outlets as before. Data that is there
     /// already, the bytes of a file say, stays as it is until then.
     ///
     /// # Errors
@@ -173,8 +173,8 @@ pub trait Egress {
     }
 
     /// Called before the outlets are asked for the last time what they refused, and opened again:
-    /// no more frames come for them by their numbers of now. What is on its way is waited for a
-    /// little, where that tells what became of it.
+    /// no more frames come for them by their numbers of now. Frames on their way are waited for a
+    /// little, where that tells what became of them.
     fn settle(&mut self) {}
 
     /// Whether frames for this outlet are wanted; where not, they are only counted. Asked once,
@@ -186,20 +186,20 @@ pub trait Egress {
     /// Takes frames, those of each outlet in order; their bytes are in `memory`.
     ///
     /// # Errors
-    /// When an outlet cannot go on; the error names it. What it took before stays. Frames of this
-    /// call that were not taken, and those that had waited to be written, are among
+    /// When an outlet cannot go on; the error names it. The frames that it took before stay. Frames
+    /// of this call that were not taken, and those that had waited to be written, are among
     /// [those refused](Egress::refused) then.
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()>;
 
     /// Whether this outlet, by its number, is known to take no frames for now: its interface is
-    /// down or gone. What is steered goes elsewhere meanwhile. Asked once for some frames, never
-    /// for each.
+    /// down or gone. Frames that are steered go elsewhere meanwhile. Asked once for some frames,
+    /// never for each.
     fn is_away(&mut self, _outlet: u32) -> bool {
         false
     }
 
     /// Frames that came by [`Egress::send`] and that this outlet, by its number, did not take, also
-    /// where that failed. What is not among them was sent.
+    /// where that failed. Frames that are not among them were sent.
     fn refused(&self, _outlet: u32) -> Refused {
         Refused::default()
     }

@@ -21,7 +21,7 @@ pub const NLPID_IPV6: u8 = 0x8e;
 /// NLPID of SNAP: organization and protocol follow.
 pub const NLPID_SNAP: u8 = 0x80;
 
-/// What a header says follows it.
+/// The protocol after a header, as the header names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Follows {
     /// A protocol by its NLPID.
@@ -35,7 +35,7 @@ pub enum Follows {
 pub struct FrameRelay {
     /// Bytes of the header.
     pub header_len: usize,
-    /// What follows.
+    /// The protocol that follows.
     pub follows: Follows,
 }
 

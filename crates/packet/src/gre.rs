@@ -33,7 +33,7 @@ const ACKNOWLEDGED: u8 = 0x80;
 pub struct Gre {
     /// Bytes of the header.
     pub header_len: usize,
-    /// What follows it: an EtherType.
+    /// The protocol that follows it: an EtherType.
     pub ethertype: u16,
     /// Whether there is a sequence number.
     pub sequenced: bool,

@@ -39,7 +39,7 @@ impl Hellos {
         decoded.bytes.clear();
     }
 
-    /// What `read` says of the hello in a client's Initial packets of a UDP payload.
+    /// The result of `read` for the hello in a client's Initial packets of a UDP payload.
     pub(crate) fn of_quic<T>(
         &self,
         row: usize,
@@ -52,7 +52,7 @@ impl Hellos {
         })
     }
 
-    /// What `read` says of the hello in the TLS records that start a TCP payload.
+    /// The result of `read` for the hello in the TLS records that start a TCP payload.
     pub(crate) fn of_tls<T>(
         &self,
         row: usize,

@@ -27,14 +27,14 @@ const METHODS: &[&str] = &[
     "SEARCH",
 ];
 
-/// What both versions of the protocol's lines have in common.
+/// The bytes that both versions of the protocol have in common in their lines.
 const VERSION: &[u8] = b"HTTP/1.";
 
 /// The start of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Http<'a> {
     line: Line<'a>,
-    /// What follows the first line.
+    /// The bytes after the first line.
     rest: &'a [u8],
 }
 
@@ -87,8 +87,8 @@ impl<'a> Http<'a> {
         }
     }
 
-    /// What follows the message in its payload, as far as its header fields tell where it ends;
-    /// `None` where they go on in a later segment.
+    /// The bytes after the message in its payload, as far as its header fields tell where it ends;
+    /// `None` where the header fields go on in a later segment.
     pub fn after(&self) -> Option<&'a [u8]> {
         let mut rest = self.rest;
         loop {

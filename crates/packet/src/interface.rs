@@ -29,7 +29,8 @@ impl Direction {
         }
     }
 
-    /// What the header of a Linux cooked capture says of it (`PACKET_OUTGOING` of packet(7)).
+    /// The direction of a packet type in the header of a Linux cooked capture (`PACKET_OUTGOING` of
+    /// packet(7)).
     pub fn of_packet_type(packet_type: u8) -> Direction {
         const OUTGOING: u8 = 4;
         if packet_type == OUTGOING { Direction::Out } else { Direction::In }
@@ -84,7 +85,7 @@ impl CapturePoint {
         self.0
     }
 
-    /// What [`CapturePoint::word`] gave.
+    /// The point of a word that [`CapturePoint::word`] gave.
     pub fn of(word: u32) -> CapturePoint {
         CapturePoint(word)
     }

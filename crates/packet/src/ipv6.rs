@@ -102,7 +102,8 @@ impl<'a> Ipv6<'a> {
         }
     }
 
-    /// What the jumbo payload option says (RFC 2675, section 2), in the hop-by-hop options.
+    /// The length that the jumbo payload option gives (RFC 2675, section 2), in the hop-by-hop
+    /// options.
     fn jumbo_length(&self) -> Option<u32> {
         if self.next_header() != HOP_BY_HOP {
             return None;
@@ -201,8 +202,8 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// What a fragment header says; `None` for other headers, and for the atomic fragments of RFC
-    /// 6946: offset 0 and no more to come is a whole packet.
+    /// The fields of a fragment header; `None` for other headers, and for the atomic fragments of
+    /// RFC 6946: offset 0 and no more to come is a whole packet.
     pub fn fragment(&self) -> Option<Fragment> {
         let s = self.start;
         let word = u16::from_be_bytes([s[2], s[3]]);

@@ -17,15 +17,15 @@ pub const ETHERTYPE: u16 = 0x894f;
 /// Bytes of the header without context.
 pub const HEADER_LEN: usize = 8;
 
-/// What follows: IPv4.
+/// Next protocol: IPv4.
 pub const IPV4: u8 = 1;
-/// What follows: IPv6.
+/// Next protocol: IPv6.
 pub const IPV6: u8 = 2;
-/// What follows: an Ethernet frame.
+/// Next protocol: an Ethernet frame.
 pub const ETHERNET: u8 = 3;
-/// What follows: another NSH.
+/// Next protocol: another NSH.
 pub const NSH: u8 = 4;
-/// What follows: MPLS.
+/// Next protocol: MPLS.
 pub const MPLS: u8 = 5;
 
 /// A network service header.
@@ -49,7 +49,7 @@ impl<'a> Nsh<'a> {
         usize::from(self.0[1] & 0x3f) * 4
     }
 
-    /// What follows the header.
+    /// The protocol that follows the header.
     pub fn next_protocol(&self) -> u8 {
         self.0[3]
     }

@@ -101,7 +101,7 @@ impl fmt::Display for HeaderError {
     }
 }
 
-/// What is wrong with a record.
+/// A fault in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PcapFault {
     /// The record claims more captured bytes than [`CAPLEN_MAX`].
@@ -118,7 +118,7 @@ impl fmt::Display for PcapFault {
     }
 }
 
-/// What came of filling a batch from the bytes at hand.
+/// The result of filling a batch from the bytes at hand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// The batch holds at least one frame.
@@ -249,7 +249,7 @@ pub struct PcapReader {
     span: usize,
 }
 
-/// What the walk must know about records.
+/// The shape of records, as the walk must know it.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     header: usize,
@@ -506,8 +506,8 @@ mod tests {
         assert_eq!((end, at), (Ok(Step::More(16)), file.len()));
     }
 
-    /// What a loop without any tricks reads behind the file header: the records, how reading ends
-    /// and where.
+    /// The result of a loop without any tricks, after the file header: the records, how reading
+    /// ends and where.
     fn one_by_one(file: &[u8], order: ByteOrder) -> (Vec<Record>, Result<Step, PcapFault>, usize) {
         let (mut at, mut records) = (FILE_HEADER, Vec::new());
         loop {

@@ -263,7 +263,7 @@ mod tests {
                 LE.packet(&mut bytes, 0, 0, frame.len() as u32, frame);
                 apart.push((frame.clone(), frame.len() as u32));
             }
-            // What follows the last frame lets it be looked at, too.
+            // The bytes after the last frame let it be looked at, too.
             bytes.resize(bytes.len() + 4096, 0);
             let (mut reader, chunk) = (PcapngReader::new(), Arc::new(bytes) as Chunk);
             let mut looked = FrameBatch::new();

@@ -51,7 +51,7 @@ impl Pieces {
         new
     }
 
-    /// What came from the start on without a gap.
+    /// The bytes that came from the start on without a gap.
     pub fn front(&self) -> &[u8] {
         &self.bytes[..self.front]
     }

@@ -43,7 +43,7 @@ impl<'a> Pppoe<'a> {
         if header[0] != 0x11 { Err(Reason::Pppoe) } else { Ok(Pppoe { header, rest }) }
     }
 
-    /// What kind of packet it is; 0 for session data.
+    /// The kind of the packet; 0 for session data.
     pub fn code(&self) -> u8 {
         self.header[CODE]
     }

@@ -18,7 +18,7 @@ pub const V2: u32 = 0x6b33_43cf;
 /// Bytes of the longest connection ID in versions 1 and 2.
 const CONNECTION_ID_MAX: usize = 20;
 
-/// What a packet with a long header is for.
+/// The purpose of a packet with a long header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketType {
     /// The first of a handshake, with keys that its header gives.
@@ -46,7 +46,7 @@ pub struct LongHeader<'a> {
     packet: &'a [u8],
     /// Where the protected packet number starts; 0 where there is none.
     number_at: usize,
-    /// What follows it in the datagram.
+    /// The bytes after it in the datagram.
     rest: &'a [u8],
 }
 
@@ -101,7 +101,7 @@ impl<'a> LongHeader<'a> {
         self.version
     }
 
-    /// What the packet is for.
+    /// The purpose of the packet.
     pub fn kind(&self) -> PacketType {
         self.kind
     }

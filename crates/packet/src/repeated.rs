@@ -1,4 +1,5 @@
-//! What a packet may have several of: the answers of a DNS message, the options of a TCP header.
+//! Parts that a packet may have several of: the answers of a DNS message, the options of a TCP
+//! header.
 //!
 //! A field is one value of a packet; these are rows of values, which [`crate::read::read_parts`]
 //! hands out one after the other. Language, engine and documentation share this table.
@@ -17,14 +18,14 @@ pub enum Repeated {
     MplsEntry,
 }
 
-/// What there is to know about a kind of parts.
+/// The description of a kind of parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Info {
     /// Its name, such as `dns.answer`.
     pub name: &'static str,
-    /// What it is.
+    /// The kind.
     pub what: Repeated,
-    /// What a part holds, in order.
+    /// The values of a part, in order.
     pub parts: &'static [Part],
     /// One sentence.
     pub doc: &'static str,
@@ -134,7 +135,7 @@ pub const REPEATED: &[Info] = &[
 ];
 
 impl Repeated {
-    /// What there is to know about it.
+    /// The description of the kind.
     pub fn info(self) -> &'static Info {
         &REPEATED[self as usize]
     }

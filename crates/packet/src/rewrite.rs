@@ -12,8 +12,8 @@
 //! A packet may be where no header announces it: in a tunnel on a port of its own, say. So a frame
 //! also stays where bytes between the headers, or after them, are a sound IP header or ARP.
 //!
-//! What stands above the transport header is not touched: DNS, DHCP and LLDP, say, hold addresses
-//! of their own. The integrity value of AH covers addresses, and is wrong afterwards.
+//! Protocols above the transport header are not touched: DNS, DHCP and LLDP, say, hold addresses of
+//! their own. The integrity value of AH covers addresses, and is wrong afterwards.
 
 mod address;
 mod change;
@@ -50,9 +50,9 @@ pub struct Rewriter {
     sites: Vec<Site>,
     /// Addresses to rename.
     places: Vec<AddressPlace>,
-    /// What checksums cover.
+    /// The checksums, each with the bytes that it covers.
     covers: Vec<Cover>,
-    /// What was changed, and what was there before.
+    /// The changes, and the bytes that were there before.
     changes: Vec<Change>,
     /// Which ports mean tunnels besides their own.
     ports: TunnelPorts,

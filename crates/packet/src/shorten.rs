@@ -2,12 +2,12 @@
 //! outermost IP packet say what is there.
 //!
 //! A cut frame on a wire would be a packet that breaks off, which every host on its way throws
-//! away. What is set: the total length and checksum of an IPv4 header or the payload length of an
-//! IPv6 header; the length in a UDP header; the checksum of TCP, UDP, ICMP and ICMPv6. A checksum
-//! of zero in UDP over IPv4 (RFC 768: none) stays. Fragments keep the checksum of their datagram,
-//! which nobody can know here, and so do other protocols theirs, such as SCTP. A header that is cut
-//! itself stays as it is. So do packets in tunnels: only their outermost lengths are those of what
-//! is there.
+//! away. The fields that are set: the total length and checksum of an IPv4 header or the payload
+//! length of an IPv6 header; the length in a UDP header; the checksum of TCP, UDP, ICMP and ICMPv6.
+//! A checksum of zero in UDP over IPv4 (RFC 768: none) stays. Fragments keep the checksum of their
+//! datagram, which nobody can know here, and so do other protocols theirs, such as SCTP. A header
+//! that is cut itself stays as it is. So do packets in tunnels: only their outermost lengths are
+//! those of what is there.
 
 use crate::checksum::checksum;
 use crate::source::LinkType;

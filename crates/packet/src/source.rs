@@ -23,14 +23,14 @@ pub enum SourceError {
     Io {
         /// The file as the user named it, `-` for standard input.
         name: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The bytes are not a capture file of a known format.
     Format {
         /// The file as the user named it.
         name: String,
-        /// What was found instead.
+        /// The contents that were found instead.
         reason: String,
     },
     /// A record breaks off or contradicts itself; the frames before it were delivered.
@@ -41,7 +41,7 @@ pub enum SourceError {
         offset: u64,
         /// Frames delivered before it.
         records: u64,
-        /// What is wrong.
+        /// The fault of the record.
         reason: String,
     },
     /// Frames of a link type that is not decoded.
@@ -140,7 +140,7 @@ pub trait Source: Send {
     /// a source around another has to ask it.
     fn is_ready(&mut self) -> bool;
 
-    /// What has been received, filtered and lost so far.
+    /// The counts of frames received, filtered and lost so far.
     fn account(&self) -> Account;
 
     /// The same of each interface, by name; none where frames come from files.

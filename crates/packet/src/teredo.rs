@@ -1,4 +1,4 @@
-//! What stands between UDP and IPv6 in Teredo packets (RFC 4380, section 5.1.1).
+//! The indications between UDP and IPv6 in Teredo packets (RFC 4380, section 5.1.1).
 //!
 //! ```text
 //! authentication: 0x0001 | lengths of identifier and value (1, 1) | both | nonce (8) | 1

@@ -20,7 +20,7 @@ impl Text {
         self.len = 0;
     }
 
-    /// What was written.
+    /// The bytes that were written.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

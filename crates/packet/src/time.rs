@@ -110,7 +110,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     (sign * (scaled / scale)).try_into().ok()
 }
 
-/// What is left of a text that is being read.
+/// The rest of a text that is being read.
 struct Scan<'a>(&'a [u8]);
 
 impl Scan<'_> {

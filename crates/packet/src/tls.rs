@@ -61,7 +61,7 @@ impl<'a> Tls<'a> {
         sound.then_some(Tls { content_type, fragment })
     }
 
-    /// What the record holds: 22 for handshake messages.
+    /// The content type of the record: 22 for handshake messages.
     pub fn content_type(&self) -> u8 {
         self.content_type
     }
@@ -235,7 +235,7 @@ fn is_grease(value: u16) -> bool {
     high == low && value & 0x0f0f == 0x0a0a
 }
 
-/// What is still to be read.
+/// The bytes still to be read.
 #[derive(Clone, Copy, Debug)]
 struct Rest<'a>(&'a [u8]);
 

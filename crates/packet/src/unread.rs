@@ -1,6 +1,7 @@
-//! What readers of fields leave unread: a packet shows them its first message, and of a message as
-//! much as the packet holds. Nothing is put together over packets here, so the rest is counted, by
-//! protocol and [reason](UnreadReason), for the protocols whose fields a program reads.
+//! Messages and parts of messages that the readers of fields leave unread: a packet shows a reader
+//! its first message, and of a message as much as the packet holds. Nothing is put together over
+//! packets here, so the rest is counted, by protocol and [reason](UnreadReason), for the protocols
+//! whose fields a program reads.
 //!
 //! Counts are of packets alone: neither the other stages of a program, nor batches or workers
 //! change them.
@@ -405,7 +406,7 @@ mod tests {
     use crate::fields::by_name;
     use crate::walk::classify;
 
-    /// What is counted of a frame of which so many bytes were captured, where these are read.
+    /// The counts for a frame of which so many bytes were captured, where these fields are read.
     fn shown_of(frame: &Frame, captured: usize, fields: &str) -> String {
         let bytes = frame.bytes();
         let len = bytes.len() as u32;

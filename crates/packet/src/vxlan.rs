@@ -27,8 +27,8 @@ const GROUP: u8 = 0x80;
 /// Next protocol: Ethernet.
 pub const ETHERNET: u8 = 3;
 
-/// What follows the header of this port, as VXLAN-GPE numbers it: 1 IPv4, 2 IPv6, 3 Ethernet, 4
-/// NSH. `None` if it is no header, for want of a network identifier.
+/// The protocol after the header of this port, as VXLAN-GPE numbers it: 1 IPv4, 2 IPv6, 3 Ethernet,
+/// 4 NSH. `None` if it is no header, for want of a network identifier.
 pub fn next_protocol(header: &[u8; HEADER_LEN], port: u16) -> Option<u8> {
     let flags = header[0];
     let next = if port == PORT_GPE && flags & NEXT != 0 { header[3] } else { ETHERNET };

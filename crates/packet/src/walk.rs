@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::craft::{Frame, batch};
 
-    /// What the walk says of one frame: its layers, where they start, and the fault.
+    /// The results of the walk for one frame: its layers, where they start, and the fault.
     fn describe(link: LinkType, captured: &[u8], len: u32) -> String {
         describe_of(Headers::OUTER, link, captured, len)
     }

@@ -284,13 +284,13 @@ impl Source for PartitionSource {
             _ => Err(SourceError::Io { name: name(), source: e }),
         });
         if self.end == End::Gone || more.is_err() {
-            // What windows hold is for the next process of the partition.
+            // The groups that windows hold are for the next process of the partition.
             self.up.set_live(false);
         }
         more
     }
 
-    /// What is there is shown between two records.
+    /// Rows that are there are shown between two records.
     fn is_ready(&mut self) -> bool {
         self.current.as_ref().is_some_and(|current| current.entries.len() > 0)
     }

@@ -202,7 +202,7 @@ impl Spreader {
         Ok(())
     }
 
-    /// What was lost may have been for any partition.
+    /// Frames that were lost may have been for any partition.
     fn take_gaps(&mut self) {
         let gaps: Vec<LostFrames> = std::mem::take(&mut self.report.state().gaps);
         for gap in gaps {

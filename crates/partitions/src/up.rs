@@ -1,4 +1,4 @@
-//! What the run of a partition says: its rows, and how far it is.
+//! The messages of the run of a partition: its rows, and how far it is.
 
 use parking_lot::Mutex;
 use std::fs::File;

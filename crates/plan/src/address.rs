@@ -44,7 +44,7 @@ const LINK_LOCAL: &[Network] = &[v4(169, 254, 0, 0, 16), v6(0xfe80 << 48, 0, 10)
 
 const MULTICAST: &[Network] = &[v4(224, 0, 0, 0, 4), v6(0xff00 << 48, 0, 8)];
 
-/// What is not reached from everywhere, besides the above.
+/// Addresses that are not reached from everywhere, besides the above.
 const LOCAL: &[Network] = &[
     v4(0, 0, 0, 0, 8),
     v4(100, 64, 0, 0, 10),

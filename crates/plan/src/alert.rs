@@ -47,7 +47,7 @@ pub struct Alert {
     pub rule: String,
     /// How bad it is.
     pub severity: AlertSeverity,
-    /// What it says.
+    /// Its message.
     pub text: Vec<TextPart>,
     /// The class of the alert, in a few words, such as those of Suricata; `None` if it has none.
     pub category: Option<String>,
@@ -55,7 +55,7 @@ pub struct Alert {
     pub technique: Option<String>,
     /// The advice on what to look at next; empty if there is none.
     pub next: Vec<TextPart>,
-    /// What was compared before it.
+    /// The comparison that rows passed before it.
     pub compared: Option<Compared>,
     /// The columns that tell one alert of the rule from another, with their positions; none: there
     /// is one.
@@ -107,7 +107,7 @@ pub struct Compared {
     pub field: String,
     /// Its value, a float; of a duration in seconds.
     pub value: Expr,
-    /// What it was compared with, likewise.
+    /// The threshold that it was compared with, likewise.
     pub threshold: Expr,
     /// Which values are further from the threshold.
     pub peak: Peak,

@@ -12,7 +12,7 @@ use weir_packet::fields::{FieldId, FlowKey, by_name, key_by_name};
 pub struct AnalyzeTcp {
     /// The parts of the connection's key, the same in both directions.
     pub keys: Vec<Expr>,
-    /// What is read of each row: of the types of [`TCP_INPUTS`], in that order.
+    /// The inputs that are read of each row: of the types of [`TCP_INPUTS`], in that order.
     pub inputs: Vec<Expr>,
     /// Name, position in the output schema and type of each column, in the order of
     /// [`TCP_COLUMNS`].
@@ -43,7 +43,7 @@ pub struct TcpColumn {
     pub name: &'static str,
     /// Its type.
     pub ty: Type,
-    /// What it says.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
@@ -106,7 +106,7 @@ const fn span(name: &'static str, doc: &'static str) -> TcpColumn {
     TcpColumn { name, ty: Type::Duration, doc }
 }
 
-/// What stands before the names of [`TCP_COLUMNS`].
+/// The prefix of the names of [`TCP_COLUMNS`].
 pub const TCP_PREFIX: &str = "tcp.analysis.";
 
 impl AnalyzeTcp {

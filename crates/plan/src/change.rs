@@ -71,7 +71,7 @@ fn same_stages(
     now: &Program,
     found: &[Option<Continued>],
 ) -> Option<usize> {
-    // What a source was before; where it is not the same any more, nothing is.
+    // The number that a source had before; `usize::MAX` where it is not the same any more.
     let was = |p: usize| {
         let whole = |c: &Continued| {
             let all = before.pipelines[c.pipeline].stages.len();

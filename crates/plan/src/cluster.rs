@@ -9,10 +9,10 @@
 //! common, counted in fields, become one that is spread by that part; of equally large ones the
 //! first, in program order; again and again, until no two have a part in common. A part of fields
 //! that take few values each, such as a protocol number, does not count: spread by it, nearly all
-//! packets would go to one worker. What merges needs no key and joins the cluster with the most
-//! fields. A pipeline that needs one worker is a cluster by itself. Where programs come and go, the
-//! key by which the packets of a pipeline are spread stays what it is: its state is where that
-//! says.
+//! packets would go to one worker. Where the state of a pipeline merges, it needs no key and joins
+//! the cluster with the most fields. A pipeline that needs one worker is a cluster by itself. Where
+//! programs come and go, the key by which the packets of a pipeline are spread stays what it is:
+//! its state is where that says.
 
 use crate::keys::{FieldSet, KeyField, describe, largest_common};
 use crate::limits::NARROW_BITS;

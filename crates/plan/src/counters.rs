@@ -19,7 +19,7 @@ pub struct Ledger {
     pub received: u64,
     /// Packets that the capture filter refused.
     pub filtered: u64,
-    /// What a program of the query made in the kernel of the packets that it met.
+    /// The fate of the packets that a program of the query met in the kernel.
     pub kernel: KernelCounts,
     /// Packets that were on a wire and never received; not among those.
     pub lost: Lost,
@@ -62,7 +62,7 @@ pub struct Ledger {
     pub copies: u64,
     /// ClientHellos that `hello` found the start of and that did not complete.
     pub unfinished: u64,
-    /// What fields that the program reads did not show, since they read a packet at a time: by
+    /// The content that fields of the program did not show, since they read a packet at a time: by
     /// protocol and reason.
     pub unread: Unread,
     /// Alerts whose begin was not reported, since a list says so.
@@ -78,7 +78,7 @@ pub struct Ledger {
     pub ends: EndCounts,
     /// Which worker processed how many packets.
     pub shares: Shares,
-    /// What has gone through each stage.
+    /// The counts of each stage.
     pub flows: StageFlows,
 }
 
@@ -223,7 +223,7 @@ impl EndCounts {
         }
     }
 
-    /// What an outlet took.
+    /// The frames and bytes that an outlet took.
     pub fn sent(&self, outlet: &Outlet) -> Traffic {
         let handed = self.outlets.get(outlet).copied().unwrap_or_default();
         let (frames, bytes) = self.refused.get(outlet).map_or((0, 0), Refused::total);

@@ -18,7 +18,7 @@ pub struct Ends {
     pub arms: Vec<Arm>,
 }
 
-/// What is done with some of the packets.
+/// The fate of some of the packets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arm {
     /// Which; `None` for all that are left.
@@ -32,14 +32,13 @@ pub struct Arm {
 /// A frame that goes somewhere.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Act {
-    /// What is done to it before, in order.
+    /// The edits that are made to it before, in order.
     pub edits: Vec<Edit>,
     /// Where it goes.
     pub to: To,
 }
 
-/// What is done to a frame that goes out. It stays as it is where it came from, and so do its
-/// fields.
+/// An edit of a frame that goes out. It stays as it is where it came from, and so do its fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Edit {
     /// Keeps so many bytes of it; its length on the wire stays.

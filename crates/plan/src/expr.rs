@@ -13,7 +13,7 @@
 //! - A float result that is not finite is absent too, and counted.
 //! - Only what is needed is evaluated, row by row: the right side of `and` where the left is true,
 //!   of `or` where it is false, the chosen branch of `if`, the second argument of `coalesce` where
-//!   the first is absent. What is not evaluated is not counted.
+//!   the first is absent. Nothing is counted for an operand that is not evaluated.
 
 use crate::functions::Func;
 use crate::types::Type;
@@ -25,11 +25,11 @@ use weir_packet::fields::FieldId;
 pub struct Expr {
     /// Its type, already checked.
     pub ty: Type,
-    /// What it computes.
+    /// Its computation.
     pub kind: ExprKind,
 }
 
-/// What an expression computes.
+/// The computation of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExprKind {
     /// A constant; `Value::Absent` too, whose type is the expression's.

@@ -1,4 +1,4 @@
-//! What has gone through the stages of a program: rows in and out, and what each stage left out.
+//! The counts of the stages of a program: rows in and out, and what each stage left out.
 //!
 //! Stages count a batch at a time, and are asked only when somebody wants to know.
 
@@ -37,7 +37,7 @@ pub struct FlowPlace {
     pub stage: usize,
 }
 
-/// What has gone through a stage, since the programs were last changed.
+/// The counts of a stage, since the programs were last changed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StageFlow {
     /// Rows that came; of a final aggregation, groups of all workers.
@@ -63,7 +63,7 @@ pub struct StageName {
     pub place: FlowPlace,
 }
 
-/// What has gone through all stages.
+/// The counts of all stages.
 ///
 /// Any two compare equal: how rows are spread over workers and batches is no part of what happened.
 #[derive(Clone, Default, Debug)]
@@ -132,9 +132,9 @@ impl StageFlows {
         })
     }
 
-    /// What has gone through each stage since the run began, and what it holds now. A program that
-    /// was replaced, or came again, goes on counting. With them, the sum of the stages that are
-    /// gone and are beyond the bound.
+    /// The counts of each stage since the run began, and what it holds now. A program that was
+    /// replaced, or came again, goes on counting. With them, the sum of the stages that are gone
+    /// and are beyond the bound.
     pub fn totals(&self) -> (BTreeMap<StageName, StageFlow>, StageFlow) {
         let mut all = self.earlier.clone();
         for (place, flows) in self.iter() {

@@ -42,7 +42,7 @@ const TICK_MIN_NS: i64 = 1_000_000;
 /// all its pairs, and counted as evicted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Join {
-    /// What comes out.
+    /// The rows that come out.
     pub kind: JoinKind,
     /// The pipeline on the right side: an earlier one, or the left side's own input.
     pub right: usize,
@@ -58,7 +58,7 @@ pub struct Join {
     pub max_rows: u64,
 }
 
-/// What a join puts out.
+/// The rows that a join puts out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinKind {
     /// Every pair of rows that meet.
@@ -86,7 +86,7 @@ impl JoinKind {
 pub struct JoinColumn {
     /// Its position on the right side.
     pub from: usize,
-    /// What stands in it where a left row met none; absent without.
+    /// The value in it where a left row met none; absent without.
     pub default: Option<Value>,
 }
 
@@ -117,8 +117,8 @@ impl Join {
         (longest / TICKS).max(TICK_MIN_NS)
     }
 
-    /// What the join makes of a watermark. Rows are kept or let go by comparing it with
-    /// [`Join::left_until`] and its kin.
+    /// The last tick of the join that a watermark has reached. Rows are kept or let go by comparing
+    /// it with [`Join::left_until`] and its kin.
     pub fn reached(&self, watermark: i64) -> i64 {
         watermark.checked_sub(watermark.rem_euclid(self.tick())).unwrap_or(i64::MIN)
     }

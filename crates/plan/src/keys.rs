@@ -103,7 +103,8 @@ const fn named(name: &str) -> FieldId {
     FieldId::named(name)
 }
 
-/// What follows from what: fields on the left together determine those on the right.
+/// The rules by which fields follow from others: fields on the left together determine those on the
+/// right.
 const RULES: &[(&[FieldId], &[FieldId])] = &[
     (&[named("ip.src"), named("ip.dst")], &[named("hosts.a"), named("hosts.b")]),
     (
@@ -263,7 +264,7 @@ impl KeyColumns {
                 let keys = s.keys.iter().map(|(_, e)| self.field_of(e));
                 after.0 = window.into_iter().chain(keys).collect();
             }
-            // What they leave of the columns is not followed.
+            // The columns that they leave are not followed.
             Stage::Each(_) | Stage::Join(_) | Stage::Union(_) | Stage::Alert(_) => {
                 after.0 = Vec::new();
             }

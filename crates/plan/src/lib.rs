@@ -1,4 +1,4 @@
-//! What a query means: typed stages, expressions, keys, placement.
+//! The meaning of a query: typed stages, expressions, keys, placement.
 //!
 //! No text and no packets: the language lowers to these plain values, the engine runs them, and
 //! `weir explain` prints them. Everything here is checked before it is built, so the engine may

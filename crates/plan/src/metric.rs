@@ -14,7 +14,7 @@ use crate::value::Value;
 pub struct Metric {
     /// Its name: of letters, digits and `_`, without `_total`.
     pub name: String,
-    /// What kind of metric it is.
+    /// The kind of the metric.
     pub kind: MetricKind,
     /// Position of the column of its value; without one, each row counts as one.
     pub value: Option<usize>,
@@ -22,7 +22,7 @@ pub struct Metric {
     pub labels: Vec<(String, usize)>,
     /// Series at once, but for the one of the others.
     pub max_series: u64,
-    /// What it is, for people.
+    /// Its description, for people.
     pub help: String,
     /// Position of the column that says when a row was, if there is one.
     pub ts: Option<usize>,

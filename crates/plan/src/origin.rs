@@ -1,8 +1,8 @@
 //! Which packets a row is made of: its keys and its window, followed back through the stages of its
 //! program to conditions on packets.
 //!
-//! What comes out are stages that keep these packets, and perhaps more where a stage can't be
-//! followed back: a `limit`, say, whose choice depends on packets that are gone.
+//! The results are stages that keep these packets, and perhaps more where a stage can't be followed
+//! back: a `limit`, say, whose choice depends on packets that are gone.
 
 use crate::alert::Alert;
 use crate::ends::{Arm, Ends};
@@ -57,7 +57,7 @@ impl fmt::Display for NoPackets {
 
 impl std::error::Error for NoPackets {}
 
-/// What a column of rows says of packets.
+/// The statement that a column of rows makes about packets.
 #[derive(Clone, PartialEq, Debug)]
 enum Origin {
     /// All packets of the row have this value.
@@ -76,7 +76,7 @@ struct Trace {
     stages: Vec<Stage>,
     /// The columns that stages have added to packets.
     schema: Schema,
-    /// What the columns of the rows say.
+    /// The statements of the columns of the rows.
     columns: Vec<Origin>,
     /// The columns of the rows.
     rows: Schema,
@@ -179,7 +179,8 @@ impl Trace {
             }
             Stage::Sample(_) => self.passed_over.extend((!self.grouped).then_some("sample")),
             stage if !self.grouped => self.follow_packets(stage, output.columns.len()),
-            // What a stage adds to groups says nothing of packets that their keys do not say.
+            // Columns that a stage adds to groups say nothing of packets that their keys do not
+            // say.
             Stage::Scan(scan) => {
                 self.resize(output.columns.len());
                 scan.states.iter().for_each(|s| self.columns[s.output] = Origin::Nothing);
@@ -329,8 +330,8 @@ impl Trace {
         self.grouped = true;
     }
 
-    /// What an expression over rows says of packets. While rows are packets, it becomes a column of
-    /// theirs: an expression that is used again and again is there once.
+    /// The statement that an expression over rows makes about packets. While rows are packets, it
+    /// becomes a column of theirs: an expression that is used again and again is there once.
     fn origin(&mut self, e: &Expr) -> Origin {
         if let ExprKind::Column(at) = e.kind {
             return self.columns.get(at).cloned().unwrap_or(Origin::Nothing);

@@ -1,8 +1,8 @@
 //! Where each stage runs: on the workers, side by side, or after them on merged rows.
 //!
 //! Workers take the first stages of each pipeline over packets: everything without state, scans,
-//! and the first summarize as partial results that merge. What depends on the order of rows (a
-//! scan; sessions; a sum of floats, which rounds) must see all rows of its key in one place. So
+//! and the first summarize as partial results that merge. A stage that depends on the order of rows
+//! (a scan; sessions; a sum of floats, which rounds) must see all rows of its key in one place. So
 //! packets are spread by a key that all such stages determine; where no stage is of that kind,
 //! whole batches go to whichever worker is next, which is cheaper; where such stages of a pipeline
 //! have no key in common, or a stage names a `max`, one worker does it all. Where pipelines have no

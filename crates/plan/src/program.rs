@@ -12,11 +12,11 @@ use weir_packet::egress::Outlet;
 pub struct Program {
     /// The pipelines.
     pub pipelines: Vec<Pipeline>,
-    /// What its pipelines read that read no others.
+    /// The source of its pipelines that read no others.
     pub source: SourceKind,
 }
 
-/// What a source delivers, and a program reads.
+/// The input that a source delivers, and a program reads.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SourceKind {
     /// Packets.
@@ -36,7 +36,7 @@ impl SourceKind {
         }
     }
 
-    /// What several of them are called.
+    /// The name of several of them.
     pub fn plural(self) -> &'static str {
         match self {
             SourceKind::Packets => "packets",
@@ -112,7 +112,7 @@ impl Pipeline {
         input.into_iter().chain(others.iter().copied())
     }
 
-    /// What it asks for with each of its rows.
+    /// The capture that it asks for with each of its rows.
     pub fn capture(&self) -> Option<&Capture> {
         match self.stages.last()? {
             Stage::Capture(capture) => Some(capture),

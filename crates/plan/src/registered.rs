@@ -15,8 +15,8 @@
 use crate::{AggSignature, ScalarSignature, Signatures, Type, Value};
 use std::sync::Arc;
 
-/// A scalar: called once per row with all arguments present. What it returns must have the
-/// declared type or be [`Value::Absent`]; anything else counts as absent.
+/// A scalar: called once per row with all arguments present. The value that it returns must have
+/// the declared type or be [`Value::Absent`]; anything else counts as absent.
 pub type Scalar = Arc<dyn Fn(&[Value]) -> Value + Send + Sync>;
 
 /// The state of a registered aggregate for one group. It must obey the laws of all aggregates: a

@@ -67,11 +67,11 @@ pub struct Sample {
     pub take: u64,
     /// Of how many; not less.
     pub of: u64,
-    /// What decides.
+    /// The rule by which rows are kept.
     pub by: SampleBy,
 }
 
-/// What decides which rows a sample keeps.
+/// The rule by which a sample keeps rows.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SampleBy {
     /// The number of the packet, counted from 1: the first `take` of every `of` numbers.
@@ -146,18 +146,18 @@ pub fn hash_key(values: &[Value]) -> u64 {
 /// out and counted as evicted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Each {
-    /// What is taken apart.
+    /// The parts of which rows are made.
     pub what: Parts,
     /// The columns of the part: name, position in the output schema, type.
     pub columns: Vec<(String, usize, Type)>,
 }
 
-/// What an `each` takes apart.
+/// The parts of which an `each` makes rows.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Parts {
-    /// What a packet may have several of. Rows are packets, straight from the workers' view.
+    /// Parts that a packet may have several of. Rows are packets, straight from the workers' view.
     Packet(Repeated),
-    /// What stands in a text between separators: one column. An empty separator stands nowhere, so
+    /// The pieces of a text between separators: one column. An empty separator stands nowhere, so
     /// all of the text is one part; of an absent text or separator there is none.
     Split {
         /// The text.

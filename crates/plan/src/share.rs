@@ -1,4 +1,4 @@
-//! What several pipelines of a program have in common, run once.
+//! The common parts of several pipelines of a program, run once.
 //!
 //! Pipelines over packets that begin with the same stages up to a `summarize`, and group by the
 //! same keys in the same windows, share one table of groups: it holds the aggregates of all of
@@ -57,7 +57,7 @@ pub(crate) fn share(program: Program) -> Program {
     rows::share(out)
 }
 
-/// What the pipelines of a program have in common.
+/// The common parts of the pipelines of a program.
 struct SharedPrefixes {
     /// Of each pipeline that begins with groups, the first one that begins with the same.
     firsts: Vec<Option<usize>>,
@@ -145,7 +145,7 @@ fn same_agg(a: &Agg, b: &Agg) -> bool {
     a.func == b.func && a.arg == b.arg && a.cond == b.cond && a.ty == b.ty
 }
 
-/// What tells groups that had a packet from those that were filled in.
+/// The aggregate that tells groups that had a packet from those that were filled in.
 fn packets() -> Agg {
     let (name, func, ty) = ("packets".to_owned(), AggFunc::Count, Type::Int);
     Agg { name, func, arg: None, cond: None, ty }

@@ -151,7 +151,7 @@ impl Stage {
 /// A sort key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SortKey {
-    /// What to sort by.
+    /// The expression to sort by.
     pub expr: Expr,
     /// Which way. Absent values come last in either order.
     pub order: Order,

@@ -1,7 +1,7 @@
 //! Several programs as one, that runs in one pass over the packets.
 //!
-//! What a program puts out alone it puts out among the others: in outputs of its own, with the
-//! same rows in the same order. Groups that several pipelines begin with are made once.
+//! A program puts out the same among the others as alone: in outputs of its own, with the same rows
+//! in the same order. Groups that several pipelines begin with are made once.
 
 use crate::limits::{JOINED_PIPELINES_MAX, OUTPUTS_MAX};
 use crate::program::{Pipeline, Program};
@@ -45,9 +45,9 @@ impl std::error::Error for NotTogether {}
 /// output that has no name `program`, or `program.N` with its number among the outputs of the
 /// program, from 1, if there are several without one.
 ///
-/// What several pipelines over packets have in common is run once, where it makes rows of
-/// columns: the groups that they begin with, even where they ask them for other aggregates, and
-/// whole pipelines. The others read its rows.
+/// The common part of several pipelines over packets is run once, where it makes rows of columns:
+/// the groups that they begin with, even where they ask them for other aggregates, and whole
+/// pipelines. The others read its rows.
 ///
 /// # Errors
 /// If there are more than [`JOINED_PIPELINES_MAX`] pipelines, or [`OUTPUTS_MAX`] outputs for
@@ -82,8 +82,8 @@ pub fn side_by_side(programs: Vec<(String, Program)>) -> Result<Program, NotToge
     Ok(joined)
 }
 
-/// What the pipelines of a program are called among those of others, as [`join`] says; `None` for
-/// one that nobody sees.
+/// The names of the pipelines of a program among those of others, as [`join`] says; `None` for one
+/// that nobody sees.
 pub fn output_names(program: &str, of: &Program) -> Vec<Option<String>> {
     let unnamed = |p: &&Pipeline| p.printed && p.name.is_none();
     let several = of.pipelines.iter().filter(unnamed).count() > 1;

@@ -23,7 +23,7 @@ const CHANGE_MAX: i64 = i64::MAX - 4 * OFFSET_MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeZone(&'static Rules);
 
-/// What a zone is.
+/// The rules of a zone.
 #[derive(PartialEq, Eq, Debug)]
 struct Rules {
     name: String,
@@ -33,7 +33,7 @@ struct Rules {
     changes: Vec<(i64, i64)>,
     /// The latest local time before each change.
     peaks: Vec<i64>,
-    /// What divides all times and distances; 0 where all are 0.
+    /// The greatest number that divides all times and distances; 0 where all are 0.
     step: i64,
 }
 
@@ -61,7 +61,7 @@ impl ZoneSpan {
         t.saturating_add(self.offset)
     }
 
-    /// What the clock shows at a time in it.
+    /// The reading of the clock at a time in it.
     pub fn clock(self, t: i64) -> i64 {
         self.local(t).max(self.peak)
     }
@@ -120,7 +120,7 @@ impl TimeZone {
         is_shown && self.0.step % every != 0
     }
 
-    /// What divides every time at which a window of this length begins.
+    /// The number that divides every time at which a window of this length begins.
     pub fn tick(self, every: i64) -> i64 {
         divisor(every, self.0.step)
     }
@@ -145,7 +145,7 @@ impl TimeZone {
         }
     }
 
-    /// What the clock shows at a time, in nanoseconds since it was 1970 by it.
+    /// The reading of the clock at a time, in nanoseconds since it was 1970 by it.
     pub fn clock(self, t: i64) -> i64 {
         self.span(t).clock(t)
     }

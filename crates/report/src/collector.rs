@@ -9,7 +9,7 @@ use std::io;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_plan::{Schema, Value};
 
-/// What the rows of an output are for.
+/// The use of the rows of an output.
 #[derive(Debug)]
 enum OutputUse {
     TimeLine,

@@ -1,4 +1,4 @@
-//! What detectors found: alerts, by rule.
+//! The findings of detectors: alerts, by rule.
 
 use crate::limits::{FINDINGS_MAX, RULES_MAX};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub(crate) struct Finding {
     pub(crate) begun: u64,
     pub(crate) first: Option<i64>,
     pub(crate) last: Option<i64>,
-    /// What was measured, and what it was compared with.
+    /// The measured value, and the threshold that it was compared with.
     pub(crate) measured: Option<Measured>,
     /// Names and values of what the row says beside the alert.
     pub(crate) evidence: Vec<(String, Value)>,
@@ -22,7 +22,7 @@ pub(crate) struct Finding {
     pub(crate) suppress: String,
 }
 
-/// What an alert compared.
+/// The values that an alert compared.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Measured {
     pub(crate) field: String,
@@ -30,7 +30,7 @@ pub(crate) struct Measured {
     pub(crate) threshold: f64,
 }
 
-/// What a rule found.
+/// The findings of a rule.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Rule {
     pub(crate) severity: AlertSeverity,
@@ -42,13 +42,13 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// What is shown, in the order in which it began.
+    /// The findings that are shown, in the order in which they began.
     pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.order.iter().filter_map(|key| self.findings.get(key))
     }
 }
 
-/// What all rules found.
+/// The findings of all rules.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(crate) struct Findings {
     rules: BTreeMap<String, Rule>,

@@ -130,8 +130,8 @@ impl<V: Merge> Grid<V> {
     }
 
     /// Splits off what lies on the lighter side of a gap that is most of the time: a picture of the
-    /// whole would show two strokes. `weight` says what a step weighs. What is split off comes
-    /// back; the rest stays.
+    /// whole would show two strokes. `weight` says what a step weighs. The steps that are split off
+    /// come back; the rest stays.
     pub(crate) fn split_off_far(&mut self, weight: impl Fn(&V) -> u64) -> Vec<(i64, V)> {
         let mut far = Vec::new();
         while let Some(after) = self.widest_gap() {

@@ -1,4 +1,4 @@
-//! What this crate holds at most.
+//! The limits of this crate: how much it holds at most.
 
 /// Characters of a text that comes from packets, in a page or a picture; longer ones are cut.
 pub const TEXT_MAX: usize = 512;

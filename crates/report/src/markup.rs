@@ -5,7 +5,7 @@ use crate::limits::TEXT_MAX;
 use std::fmt::Write as _;
 use weir_base::harmless::is_harmless;
 
-/// What stands for a character that is not shown.
+/// The character in place of one that is not shown.
 const HIDDEN: char = '\u{fffd}';
 
 /// A piece of a page or a picture.

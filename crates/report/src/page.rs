@@ -70,7 +70,8 @@ pub fn page(rows: &Collector, about: &About, ended: &Ended) -> String {
     m.finish()
 }
 
-/// What comes before the sections. The policy allows just the style sheet of the page itself.
+/// The head of the page, before the sections. The policy allows just the style sheet of the page
+/// itself.
 fn head(m: &mut Markup, about: &About) {
     let names = about.captures.join(", ");
     // The browser hashes the content of the element: both sheets, one after the other.

@@ -3,7 +3,7 @@
 use weir_lang::{Options, Query, ReadingRules, compile, render};
 use weir_plan::Program;
 
-/// What the names of these programs begin with: no query of the library is called so.
+/// The start of the names of these programs: no query of the library is called so.
 const PREFIX: &str = "report-";
 
 /// A query of the report.

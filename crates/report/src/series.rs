@@ -11,7 +11,7 @@ use std::fmt;
 use weir_engine::rows::{Output, Rows};
 use weir_plan::{Schema, TimeZone, Type, Value};
 
-/// What all keys beyond the first are added up under.
+/// The key under which all keys beyond the first are added up.
 const OTHER: u32 = u32::MAX;
 
 /// Why rows can't be drawn over time.
@@ -60,7 +60,7 @@ struct Drawn {
     unit: Unit,
 }
 
-/// What keys have in a step of time: of each column the largest value; NaN where there is none.
+/// The values of keys in a step of time: of each column the largest value; NaN where there is none.
 #[derive(Default, Debug)]
 struct Cell(BTreeMap<u32, Vec<f64>>);
 
@@ -257,7 +257,7 @@ impl OutputPlot {
 /// The rows of a run, as far as a picture shows them.
 #[derive(Debug)]
 pub struct Plot {
-    /// What the picture is about.
+    /// The subject of the picture.
     about: String,
     zone: Option<TimeZone>,
     outputs: Vec<OutputPlot>,

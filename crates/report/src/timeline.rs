@@ -29,7 +29,7 @@ impl Kinds {
     }
 }
 
-/// What came when.
+/// The packets and bytes of each step of time, by kind of traffic.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeLine {
     names: Vec<String>,
@@ -119,7 +119,7 @@ impl DrawnTime {
         self.from.saturating_add(self.step_ns.saturating_mul(step as i64))
     }
 
-    /// What came in a step.
+    /// The packets and bytes of a step.
     pub(crate) fn of_step(&self, step: usize) -> Traffic {
         let steps = self.kinds.iter().map(|steps| steps[step]);
         steps.fold(Traffic::default(), |sum, n| Traffic {

@@ -132,7 +132,7 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
     }
 }
 
-/// What is out of reach, in short.
+/// The programs and sockets that are out of reach, in short.
 fn summary(needs: &Needs) -> &'static str {
     match &needs.connects {
         Connects::Nowhere if needs.names || needs.links => {

@@ -98,7 +98,7 @@ fn allow(
     let Ok(meta) = std::fs::metadata(path) else { return Ok(rules) };
     let access = if meta.is_dir() { access } else { access & AccessFs::from_file(ABI_WANTED) };
     let Ok(fd) = PathFd::new(path) else { return Ok(rules) };
-    // What `/dev/fd/63` leads to, as shells hand over pipes, has no name.
+    // The pipe that `/dev/fd/63` leads to, as shells hand it over, has no name.
     if path.canonicalize().is_err() {
         return Ok(rules);
     }

@@ -1,5 +1,5 @@
-//! What a run gives up before it looks at the first packet, so that an attacker who exploits a
-//! fault by packets, captures or compressed bytes gains little.
+//! The permissions that a run gives up before it looks at the first packet, so that an attacker who
+//! exploits a fault by packets, captures or compressed bytes gains little.
 //!
 //! The run has opened everything that it needs by then ([`Needs`] lists the exceptions), and has
 //! started no other thread, so that all threads inherit what is given up: capabilities
@@ -35,13 +35,13 @@ use std::sync::Arc;
 /// Runs a closure in the thread that DPDK has started.
 pub type InThread = fn(Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-/// What a run has given up. It prints as one line.
+/// The permissions that a run has given up. It prints as one line.
 #[derive(Debug)]
 pub struct Confined {
     capabilities: String,
     files: String,
     calls: String,
-    /// What threads of DPDK still have.
+    /// The permissions that threads of DPDK still have.
     beside: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub fn confine(needs: &Needs, in_dpdk: Option<InThread>) -> Confined {
 }
 
 /// Gives up, for a process that starts others and sees no packet, all capabilities but that of root
-/// to read files of others, and gaining more. What it starts has none.
+/// to read files of others, and gaining more. Processes that it starts have none.
 ///
 /// # Errors
 /// If the system refuses a step.
@@ -94,7 +94,7 @@ fn beside(needs: &Needs, in_thread: InThread) -> Option<String> {
     }
 }
 
-/// What to say of threads that drivers, or arguments for DPDK, have started: all threads but the
+/// The message about threads that drivers, or arguments for DPDK, have started: all threads but the
 /// first and the one that `beside` has run in.
 fn others() -> Option<String> {
     let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
@@ -251,7 +251,7 @@ mod tests {
         assert!(said.contains("of others"), "{said}");
     }
 
-    /// What such a test says in a process and a folder of its own.
+    /// The output of such a test in a process and a folder of its own.
     fn probed(test: &str) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["laid out", "in", "secret"] {

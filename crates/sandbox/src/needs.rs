@@ -1,10 +1,11 @@
-//! What a run opens, or must be allowed to do, after it has begun to read packets.
+//! The files and permissions that a run needs after it has begun to read packets.
 
 use rustix::system::uname;
 use rustix::thread::CapabilitySet;
 use std::path::PathBuf;
 
-/// What a run still needs. Files and sockets that are open already are not listed here.
+/// The files and permissions that a run still needs. Files and sockets that are open already are
+/// not listed here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// Files, and folders with all that is below, that are read.
@@ -25,11 +26,11 @@ pub struct Needs {
     pub links: bool,
     /// Whether sockets of AF_XDP are opened, to send packets by.
     pub xdp: bool,
-    /// What is connected to by TCP.
+    /// The ports that are connected to by TCP.
     pub connects: Connects,
 }
 
-/// What a process connects to by TCP.
+/// The ports that a process connects to by TCP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Connects {
     /// Nothing.

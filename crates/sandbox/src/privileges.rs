@@ -12,7 +12,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::io;
 
-/// What opening interfaces and tunnels may still take once root is given up.
+/// Capabilities that opening interfaces and tunnels may still take once root is given up.
 const OPENING: CapabilitySet = CapabilitySet::NET_RAW
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::BPF)

@@ -78,7 +78,7 @@ pub fn landlock_abi() -> io::Result<u32> {
     Ok(abi.unsigned_abs())
 }
 
-/// What a call into the system returned, or why it failed.
+/// The result of a call into the system, or why it failed.
 fn checked(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -17,7 +17,7 @@ use weir_sink::{JsonLines, TimeFormat, each_line};
 /// Bytes of a frame that are shown.
 const SHOWN_MAX: usize = 2048;
 
-/// What is said of the frame beside its fields, or depends on where it was found.
+/// Fields whose values stand beside the fields of the frame, or depend on where it was found.
 const LEFT_OUT: [&str; 3] = ["number", "ts", "len"];
 
 /// Packets as clients get them.

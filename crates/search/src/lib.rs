@@ -63,7 +63,7 @@ impl ReadAgain {
     }
 }
 
-/// What is looked for.
+/// The packets that are looked for.
 pub struct Sought {
     /// The stages that keep the packets.
     stages: Vec<Stage>,
@@ -156,7 +156,7 @@ impl Drop for SearchTurn<'_> {
     }
 }
 
-/// What a question asks for, as stages over packets.
+/// The packets that a question asks for, as stages over packets.
 fn sought(question: &PacketsQuestion, answers: &Answers) -> Result<Sought, NoPackets> {
     let mut sought = match &question.which {
         WhichPackets::Condition(text) => of_condition(text)?,

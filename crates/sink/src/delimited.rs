@@ -78,7 +78,7 @@ impl<D: Dialect> LineFormat for Cells<D> {
     }
 }
 
-/// What a sink of this dialect writes.
+/// The text that a sink of this dialect writes.
 #[cfg(test)]
 pub(crate) fn written<D: Dialect>(output: Output, batch: &Rows) -> String {
     let mut sink = Lines::<_, Cells<D>>::new(Vec::new(), TimeFormat::Rfc3339);

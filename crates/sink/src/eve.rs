@@ -43,7 +43,7 @@ pub struct Records {
     outputs: Vec<Record>,
 }
 
-/// What the records of one output look like.
+/// The form of the records of one output.
 #[derive(Debug)]
 struct Record {
     /// The name of the output, or its number.

@@ -1,4 +1,4 @@
-//! What a format is: each describes itself by a [`Format`], in a file of its own.
+//! Formats: each describes itself by a [`Format`], in a file of its own.
 
 use crate::names::{Named, Names};
 use crate::options::RowOptions;
@@ -12,7 +12,7 @@ pub struct Format {
     pub name: &'static str,
     /// Its name in a sentence.
     pub title: &'static str,
-    /// What it is, in a line.
+    /// Its description, in a line.
     pub about: &'static str,
     /// How names of files end.
     pub ending: &'static str,

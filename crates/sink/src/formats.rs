@@ -35,7 +35,7 @@ mod tests {
     use weir_engine::rows::{Output, Rows};
     use weir_plan::{Type, Value};
 
-    /// What is written of rows, of which so many have no place in the format.
+    /// The text that is written of rows, of which so many have no place in the format.
     fn written(format: &Format, outputs: &[Output], batches: &[(usize, Rows)]) -> String {
         let is_all_absent =
             |batch: &Rows, i: usize| batch.columns.iter().all(|c| !c.present.has(i));
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(Format::by_name("xml"), None);
     }
 
-    /// What a format says of itself is so.
+    /// A format's description of itself is true.
     #[test]
     fn a_format_holds_as_many_outputs_as_it_says() {
         let outputs = ["one", "two"].map(|name| output(Some(name), &[("n", Type::Int)]));

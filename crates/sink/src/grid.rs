@@ -118,7 +118,7 @@ impl<W: Write, S: Style> Sink for Tables<W, S> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         if !self.grids.is_empty() {
             self.show()?;
-            // What comes is another table in any case.
+            // Rows that come begin another table in any case.
             self.last = self.last.map(|_| usize::MAX);
         }
         let several = outputs.len() > 1 || self.options.titles;

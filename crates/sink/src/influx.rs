@@ -60,7 +60,7 @@ pub struct Points {
     outputs: Vec<Measurement>,
 }
 
-/// What the lines of an output look like.
+/// The form of the lines of an output.
 #[derive(Debug)]
 struct Measurement {
     /// Its name, escaped.

@@ -38,10 +38,10 @@ pub struct Objects {
     named: bool,
 }
 
-/// What the rows of one output look like.
+/// The form of the rows of one output.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    /// What stands before the first cell: `{`, or `{"_pipeline":"name"`.
+    /// The text before the first cell: `{`, or `{"_pipeline":"name"`.
     open: Vec<u8>,
     /// Of each column: what stands before its cell (`,"name":`), and its type.
     columns: Vec<(Vec<u8>, Type)>,

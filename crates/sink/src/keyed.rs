@@ -17,7 +17,7 @@ pub struct KeyedRows {
     value: Vec<u8>,
 }
 
-/// What the records of one output look like.
+/// The form of the records of one output.
 #[derive(Debug)]
 struct KeyedShape {
     value: Shape,

@@ -5,7 +5,7 @@ use crate::writer::RowWriter;
 use std::io::{self, Write};
 use weir_engine::rows::{Output, Rows, Sink};
 
-/// What the lines of a format look like.
+/// The form of the lines of a format.
 pub trait LineFormat {
     /// Takes in the outputs that rows will be of, and appends what stands above the rows.
     ///

@@ -223,7 +223,7 @@ impl Sink for Named<'_> {
             let rows = Rows::new(&schema);
             let apart = columns.iter().any(|c| c.six.is_some());
             self.outputs.push(apart.then_some(Apart { columns, rows }));
-            // What it asks for is said by the columns that it has before.
+            // The columns that the output has before say what it asks for.
             named.push(Output {
                 name: output.name.clone(),
                 schema,

@@ -41,10 +41,10 @@ pub struct Queue {
     ending: Arc<AtomicBool>,
 }
 
-/// What both threads see.
+/// The state that both threads see.
 #[derive(Default)]
 struct SinkQueueState {
-    /// What the sink failed with.
+    /// The error that the sink failed with.
     error: Mutex<Option<io::Error>>,
     /// Whether rows are to be shown as soon as no more are waiting.
     flush: AtomicBool,

@@ -1,4 +1,4 @@
-//! What the rows of a program look like in JSON, as a JSON Schema (draft 2020-12).
+//! The form of a program's rows in JSON, as a JSON Schema (draft 2020-12).
 
 use crate::json::{PIPELINE, pipelines};
 use crate::options::TimeFormat;

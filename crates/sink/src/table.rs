@@ -5,7 +5,7 @@
 use crate::format::{Format, Holds};
 use crate::grid::{Layout, Style, Tables, harmless, names};
 
-/// What stands between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
 
 /// Aligned columns.

@@ -1,12 +1,12 @@
-//! What a stream is: items batch by batch, and how they are looked at twice.
+//! The items of a stream, batch by batch, and how they are looked at twice.
 
 use crate::time::Time;
 use weir_packet::source::SourceError;
 
-/// A stream of items with event time, in the order they come: what a stream has to say. What can
-/// be made of it stands in [`Stream`](crate::Stream).
+/// A stream of items with event time, in the order they come: what a stream has to say. The
+/// operators on it stand in [`Stream`](crate::Stream).
 pub trait Batches: Sized {
-    /// What the closures see. Packets are lent for the time of a call.
+    /// An item as the closures see it. Packets are lent for the time of a call.
     type Item<'a>;
 
     /// Calls `f` with the time and the item of each item of the next batch. Returns the watermark
@@ -36,8 +36,8 @@ pub trait Batches: Sized {
     }
 }
 
-/// What looks at the items of a batch in two passes: the first says what to look up, the second
-/// uses it. See [`Batches::batch_passes`].
+/// A look at the items of a batch in two passes: the first says what to look up, the second uses
+/// it. See [`Batches::batch_passes`].
 pub trait Passes<S: Batches> {
     /// Whether the second pass looks at the time.
     const TIMED: bool;

@@ -21,7 +21,7 @@ enum Form {
     V6(u128, u128, u64),
 }
 
-/// What an IPv4 address has above its 32 bits.
+/// The bits that an IPv4 address has above its own 32.
 const MAPPED: u128 = 0xffff;
 
 impl Flow {

@@ -1,9 +1,9 @@
-//! What items can be grouped by.
+//! Keys that items can be grouped by.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_engine::table::HashKey;
 
-/// What items can be grouped by: small, comparable, hashed by its words.
+/// A key that items can be grouped by: small, comparable, hashed by its words.
 ///
 /// Numbers, addresses, [`Flow`](crate::Flow), and pairs and triples of keys are keys. Another type
 /// becomes one by naming what is hashed:

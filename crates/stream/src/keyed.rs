@@ -52,7 +52,7 @@ impl<S, F> Keyed<S, F> {
     }
 
     /// Calls `f` with the state of the item's key and the item, in order: `scan`. `init` makes the
-    /// state from a key's first item. What `f` returns goes on, if it returns something. States
+    /// state from a key's first item. The value that `f` returns goes on, if there is one. States
     /// are kept to the end of the stream.
     pub fn map_with_state<K, St, O, I, G>(self, init: I, f: G) -> MapWithState<S, F, I, G, K, St>
     where

@@ -1,4 +1,4 @@
-//! What can be made of a stream.
+//! The operators on streams.
 
 use crate::batches::Batches;
 use crate::chain::{Filter, FlatMap, Map};

@@ -135,7 +135,7 @@ impl<K: Key, V> KeyMap<K, V> {
 /// then one after the other meets its value, when that has arrived in the cache.
 pub(super) struct Lookup<K: Key> {
     hashes: [u64; BATCH],
-    /// What they are made with: the key of the table that was searched last.
+    /// The key of the hashes: the key of the table that was searched last.
     hash_key: HashKey,
     /// Short forms; of keys that have none, anything.
     keys: [K::Short; BATCH],
@@ -350,8 +350,8 @@ mod tests {
         }
     }
 
-    /// What it costs to count keys, in comparisons: one for each slot with the upper half of a
-    /// key's hash.
+    /// The cost of counting keys, in comparisons: one for each slot with the upper half of a key's
+    /// hash.
     fn cost<K: Key + std::fmt::Debug>(keys: &[K], hash_key: HashKey) -> usize {
         let keys: Vec<Counted<K>> = keys.iter().copied().map(Counted).collect();
         let mut map: KeyMap<Counted<K>, u32> = KeyMap::new(1 << 20, hash_key);

@@ -126,8 +126,8 @@ fn traffic(packets: &[(i64, u8)]) -> Frames {
     Frames::new(LinkType::ETHERNET, &frames)
 }
 
-/// What windows of 10 ns over [`traffic`] give: packets and the time of the last, by window and
-/// source, and how many packets were late.
+/// The results of windows of 10 ns over [`traffic`]: packets and the time of the last, by window
+/// and source, and how many packets were late.
 type Windows = (BTreeMap<(i64, IpAddr), (u64, i64)>, u64);
 
 /// One packet after the other, as the specification says it.

@@ -99,7 +99,7 @@ impl<K: Key, V> Windows<K, V> {
             self.evicted += 1;
             return false;
         }
-        // What lies within one length of the start is in the window, unless that is cut off by the
+        // A time within one length of the start is in the window, unless that is cut off by the
         // beginning or the end of time.
         let whole = far && start.is_some() && low.checked_add(every).is_some();
         (self.low, self.span) = (low, if whole { every as u64 } else { 0 });

@@ -1,4 +1,4 @@
-//! What the screen is showing, and what keys change of that.
+//! The state of the screen, and what keys change of it.
 
 use crate::filter::{both, check};
 use crate::input::{Input, Typed, Typing};
@@ -19,7 +19,7 @@ use weir_lang::ReadingRules;
 
 mod tables;
 
-/// What the screen has in front of the tables.
+/// The view in front of the tables.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Mode {
     /// Nothing.
@@ -38,7 +38,7 @@ pub(crate) enum Mode {
     Packets(PacketList),
 }
 
-/// What a key asks of the run.
+/// The request of a key to the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wish {
     /// Nothing.
@@ -58,7 +58,7 @@ pub(crate) enum Wish {
 /// The state of the screen.
 #[derive(Debug)]
 pub(crate) struct App {
-    /// What the packets come from, cleaned.
+    /// The source of the packets, cleaned.
     pub(crate) source: String,
     pub(crate) look: Look,
     pub(crate) mode: Mode,
@@ -81,12 +81,12 @@ pub(crate) struct App {
     pub(crate) paused: bool,
     /// The number of the first row that is seen.
     pub(crate) offset: usize,
-    /// What the last change came to, if that was not what was wanted.
+    /// The outcome of the last change, if that was not what was wanted.
     pub(crate) message: Option<String>,
     setup: Setup,
     /// [`Setup::changes`] of what the run counts, or will count soon.
     pub(crate) counted: u64,
-    /// What is shown.
+    /// The snapshot that is shown.
     pub(crate) shown: Snapshot,
 }
 
@@ -118,7 +118,7 @@ impl App {
         }
     }
 
-    /// What is to be counted now.
+    /// The setup by which the run is to count now.
     pub(crate) fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -436,7 +436,7 @@ impl App {
 }
 
 impl Setup {
-    /// What a screen begins with.
+    /// The setup that a screen begins with.
     pub fn first(pace: Pace, workers: usize) -> Setup {
         // Of files everything is counted in one go; of a wire, which may be fast, what is shown.
         let data = if pace == Pace::Whole { Data::FIXED.to_vec() } else { vec![Data::Hosts] };

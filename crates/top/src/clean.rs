@@ -3,7 +3,7 @@
 use crate::limits::TEXT_MAX;
 use weir_base::harmless::is_harmless;
 
-/// What stands for a character that is not shown.
+/// The character in place of one that is not shown.
 const HIDDEN: char = '\u{fffd}';
 
 /// The text without characters that a terminal takes for commands, that are invisible, or that

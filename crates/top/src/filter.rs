@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use weir_lang::{Diagnostic, LanguageWord, Query, ReadingRules, WordKind, compile, words};
 use weir_plan::Stage;
 
-/// What stands before a condition.
+/// The text before a condition.
 const BEFORE: &str = "packets\n| where ";
 
 /// A mistake in a condition or in keys.
@@ -17,7 +17,7 @@ pub struct Fault {
     pub to: usize,
     /// One sentence.
     pub message: String,
-    /// What would help.
+    /// A hint that would help.
     pub help: Option<String>,
 }
 
@@ -107,7 +107,7 @@ fn fault(diagnostic: &Diagnostic, before: &str, typed: &str) -> Fault {
 /// Words of conditions that are no fields, keys or functions.
 const OPERATORS: [&str; 6] = ["and", "false", "in", "not", "or", "true"];
 
-/// What conditions and keys consist of, in alphabetical order; functions with their bracket.
+/// The words of conditions and keys, in alphabetical order; functions with their bracket.
 static EXPRESSION_WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let word = |word: LanguageWord| match word.kind {
         WordKind::Field | WordKind::Key => Some(word.name.to_owned()),
@@ -135,7 +135,7 @@ pub(crate) fn completions(condition: &str, cursor: usize) -> (usize, Vec<&'stati
     (start, all.filter(|name| name.starts_with(&word) && *name != word).collect())
 }
 
-/// What all of these words begin with.
+/// The common prefix of all of these words.
 pub(crate) fn common_prefix<'a>(words: &[&'a str]) -> &'a str {
     let Some((first, rest)) = words.split_first() else { return "" };
     let mut len = first.len();

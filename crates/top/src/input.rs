@@ -85,12 +85,12 @@ impl Input {
         self.cursor
     }
 
-    /// What is wrong with the text.
+    /// The mistake in the text.
     pub(crate) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// What the word before the cursor may become, and which of them it is now.
+    /// The words that the word before the cursor may become, and which of them it is now.
     pub(crate) fn suggestions(&self) -> (Vec<&'static str>, Option<usize>) {
         match &self.completion {
             Some(completion) => (completion.words.clone(), Some(completion.at)),

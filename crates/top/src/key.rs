@@ -1,4 +1,4 @@
-//! What a row of a table is about: its label, and the filter that picks its packets.
+//! The subject of a row of a table: its label, and the filter that picks its packets.
 
 use crate::clean::clean;
 use crate::table::Data;

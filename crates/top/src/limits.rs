@@ -8,7 +8,7 @@ pub const ROWS_OF_WINDOW: usize = 1000;
 pub const GROUPS_MAX: usize = 1 << 18;
 
 /// Keys that a table remembers; at one more, those with the least traffic are forgotten until
-/// [`KEYS_KEPT`] are left. What they had is shown as `other`.
+/// [`KEYS_KEPT`] are left. Their traffic is shown as `other`.
 pub const KEYS_MAX: usize = 8192;
 
 /// Keys that are left then.

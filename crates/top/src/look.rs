@@ -1,4 +1,4 @@
-//! What the terminal can show: colours, and the characters of time lines.
+//! The abilities of the terminal: colours, and the characters of time lines.
 
 use ratatui::style::{Color, Modifier, Style};
 use weir_plan::TimeZone;
@@ -45,7 +45,7 @@ impl Glyphs {
     }
 }
 
-/// What the terminal can show, and how times are shown there.
+/// The abilities of the terminal, and how times are shown there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
     /// Whether there are colours.
@@ -64,12 +64,12 @@ impl Look {
         }
     }
 
-    /// What stands out.
+    /// Text that stands out.
     pub(crate) fn title(self) -> Style {
         self.colored(Color::Cyan, Modifier::BOLD)
     }
 
-    /// What is beside the point.
+    /// Text that is beside the point.
     pub(crate) fn faint(self) -> Style {
         self.colored(Color::DarkGray, Modifier::empty())
     }
@@ -79,7 +79,7 @@ impl Look {
         self.colored(Color::Red, Modifier::BOLD)
     }
 
-    /// What has to be known, and is no error.
+    /// Text that has to be known, and is no error.
     pub(crate) fn notice(self) -> Style {
         self.colored(Color::Yellow, Modifier::BOLD)
     }

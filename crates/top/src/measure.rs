@@ -15,7 +15,7 @@ pub(crate) struct Measure {
     recent: [Second; RATE_SECONDS as usize],
 }
 
-/// What one second had.
+/// The packets and bytes of one second.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Second {
     /// Seconds since 1970.
@@ -71,7 +71,7 @@ impl Measure {
         slot.bytes = slot.bytes.saturating_add(bytes);
     }
 
-    /// What it comes to.
+    /// The packets and bytes, so far and by second.
     pub(crate) fn rates(&self, over: Over) -> Rates {
         let (packets, bytes, seconds) = match over {
             Over::All { ns } => (self.packets, self.bytes, ns as f64 / SECOND_NS as f64),
@@ -105,7 +105,7 @@ impl Rates {
         }
     }
 
-    /// What is left without the others.
+    /// The rest without the others.
     pub(crate) fn minus(self, other: Rates) -> Rates {
         // Differences of floats may be a little off zero.
         let left = |a: f64, b: f64| if a - b < 1e-6 * a { 0.0 } else { a - b };

@@ -1,4 +1,4 @@
-//! What the run has counted, as far as the screen needs it.
+//! The counts of the run, as far as the screen needs them.
 
 use crate::clean::clean;
 use crate::key::{Part, RowKey};
@@ -31,7 +31,7 @@ impl SharedModel {
     }
 }
 
-/// What was counted since the table or the filter changed, and the time line of the filter.
+/// The counts since the table or the filter changed, and the time line of the filter.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) pace: Pace,
@@ -103,7 +103,7 @@ impl Model {
         Series::new(if pace == Pace::Whole { WhenLong::Widen } else { WhenLong::Forget })
     }
 
-    /// From now on rows are of these outputs. What is counted anew begins at nothing.
+    /// From now on rows are of these outputs. New counts begin at nothing.
     pub(crate) fn open(&mut self, outputs: &[Output]) {
         let role = |o: &Output| Role::of_output(o.name.as_deref().unwrap_or_default());
         self.outputs = outputs.iter().map(|output| (role(output), output.clone())).collect();

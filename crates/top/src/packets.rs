@@ -101,7 +101,7 @@ impl FoundPacket {
         }
     }
 
-    /// What it says.
+    /// Its flags and telling fields, in one line.
     pub(crate) fn info(&self) -> String {
         let set = FLAGS.iter().filter(|(name, _)| self.field(name) == Some("true"));
         let flags: Vec<&str> = set.map(|(_, flag)| *flag).collect();
@@ -132,7 +132,7 @@ pub(crate) enum PacketsSearch {
     Done(FoundPackets),
 }
 
-/// What a key does in the list.
+/// The effect of a key in the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ListKey {
     /// The list stays, perhaps with another packet chosen.
@@ -153,7 +153,7 @@ pub(crate) struct PacketList {
     /// Which they are.
     pub(crate) wanted: PacketsWanted,
     pub(crate) search: PacketsSearch,
-    /// What came of writing the packets into a file, or that this goes on.
+    /// The result of writing the packets into a file, or that this goes on.
     pub(crate) saving: Option<String>,
     /// The number of the chosen packet.
     pub(crate) chosen: usize,

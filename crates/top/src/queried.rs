@@ -13,7 +13,7 @@ use weir_plan::Value;
 pub struct LibraryQuery {
     /// Its name.
     pub name: String,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub title: String,
     /// Its text.
     pub text: String,
@@ -29,7 +29,7 @@ pub struct QueryRow {
 }
 
 impl QueryRow {
-    /// What it takes in memory, about.
+    /// The memory that it takes, about.
     fn bytes(&self) -> usize {
         let of = |value: &Value| match value {
             Value::Str(text) => text.len(),

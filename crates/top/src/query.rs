@@ -18,10 +18,10 @@ pub enum Pace {
     Whole,
 }
 
-/// What the run counts from some time on.
+/// The setup by which the run counts from some time on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
-    /// What is counted.
+    /// The kinds of counts.
     pub data: Vec<Data>,
     /// The keys of [`Data::Keys`], in the query language.
     pub keys: String,
@@ -33,7 +33,7 @@ pub struct Setup {
     pub pace: Pace,
     /// How many threads count.
     pub workers: usize,
-    /// What the options of the run make of the texts of queries.
+    /// The rules by which the texts of queries are read, from the options of the run.
     pub rules: ReadingRules,
     /// Grows with each change of the filter.
     pub filters: u64,
@@ -41,7 +41,7 @@ pub struct Setup {
     pub changes: u64,
 }
 
-/// What the rows of a program are.
+/// The role of the rows of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// Packets and bytes by interface.
@@ -57,8 +57,8 @@ pub(crate) enum Role {
     Received(Data),
     /// Names of addresses.
     Names,
-    /// What the query of the library says. Its program is called as the query is, since its alerts
-    /// are called as their program.
+    /// The rows of the query of the library. Its program is called as the query is, since its
+    /// alerts are called as their program.
     Query,
 }
 

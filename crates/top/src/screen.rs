@@ -21,21 +21,20 @@ const PICTURE: Duration = Duration::from_millis(200);
 
 /// The run that a screen shows. No call waits for packets.
 pub trait ScreenRun {
-    /// From now on this is to be counted. What comes of that is asked for by
-    /// [`ScreenRun::changed`].
+    /// From now on this is to be counted. The outcome is asked for by [`ScreenRun::changed`].
     fn change(&mut self, setup: &Setup);
 
     /// How the last change ended, once: what runs now, if it was refused, and why.
     fn changed(&mut self) -> Option<(Setup, String)>;
 
     /// These packets are to be looked for, and those of an earlier search no more; `None`: none at
-    /// all. What comes of that is asked for by [`ScreenRun::found`].
+    /// all. The outcome is asked for by [`ScreenRun::found`].
     fn look_for_packets(&mut self, wanted: Option<&PacketsWanted>);
 
     /// How the last search for packets ended, once: packets, or why there are none.
     fn found(&mut self) -> Option<Result<FoundPackets, String>>;
 
-    /// All these packets are to be written into a file. What comes of that is asked for by
+    /// All these packets are to be written into a file. The outcome is asked for by
     /// [`ScreenRun::saved`].
     fn save_packets(&mut self, wanted: &PacketsWanted);
 
@@ -50,15 +49,15 @@ pub trait ScreenRun {
 /// A screen.
 #[derive(Debug)]
 pub struct Screen {
-    /// What the packets come from, for the title.
+    /// The source of the packets, for the title.
     pub source: String,
-    /// What the terminal can show.
+    /// The abilities of the terminal.
     pub look: Look,
-    /// What is counted at first.
+    /// The setup by which the run counts at first.
     pub setup: Setup,
     /// The queries that can be run for their rows.
     pub library: Vec<LibraryQuery>,
-    /// What was counted.
+    /// The counts.
     pub model: SharedModel,
 }
 

@@ -20,7 +20,7 @@ impl Point {
     }
 }
 
-/// What happens where there are more points than there may be.
+/// The rule where there are more points than there may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WhenLong {
     /// The oldest are forgotten.
@@ -70,7 +70,7 @@ impl Series {
         let mut at = number(self.start, self.step);
         let most = POINTS_MAX as i128;
         match self.when_long {
-            // What is before the first is counted with it.
+            // Traffic before the first point is counted with it.
             WhenLong::Widen => {
                 while at >= most {
                     self.widen();
@@ -159,7 +159,7 @@ mod tests {
         for second in [100, 100, 102, 101, 99] {
             series.add(second * SECOND_NS + 7, ONE);
         }
-        // What is before the first is forgotten already.
+        // Traffic before the first point is forgotten already.
         assert_eq!(packets(&series), [2, 1, 1]);
         assert_eq!(series.span(), Some((100 * SECOND_NS, 103 * SECOND_NS)));
         assert_eq!(series.fitted(2, |p| p.packets), [1.0, 1.0]);

@@ -1,4 +1,4 @@
-//! What the screen shows at one moment.
+//! The content of the screen at one moment.
 
 use crate::key::{self, Part, RowKey};
 use crate::limits::{NAMED_MAX, ROWS_SHOWN};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A row of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// What it is about.
+    /// The key that it is about.
     pub key: RowKey,
     /// The key, as people read it; empty for a row of a query, whose texts are made when it is
     /// drawn.
@@ -52,13 +52,13 @@ pub struct ShownOutput {
 pub struct InterfaceRow {
     /// Its name.
     pub name: String,
-    /// What it comes to.
+    /// Its packets and bytes, so far and by second.
     pub rates: Rates,
     /// Over time.
     pub series: Series,
 }
 
-/// What the screen shows at one moment.
+/// The content of the screen at one moment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
     /// The table.
@@ -73,13 +73,13 @@ pub struct Snapshot {
     pub of_filter: Rates,
     /// The rows, in the order that was asked for.
     pub rows: Vec<Row>,
-    /// What is in none of the rows, sent and received.
+    /// The traffic in none of the rows, sent and received.
     pub other: (Rates, Rates),
     /// Traffic over time.
     pub series: Series,
     /// The interfaces that said who they are.
     pub interfaces: Vec<InterfaceRow>,
-    /// What the rows are of, where they are those of a query.
+    /// The output of the rows, where they are those of a query.
     pub output: ShownOutput,
     /// [`crate::Setup::changes`] of what was counted.
     pub changes: Option<u64>,
@@ -112,13 +112,13 @@ pub(crate) struct QueryOrder {
 }
 
 impl Row {
-    /// What a column has.
+    /// The value of a column.
     pub(crate) fn value(&self, column: Column) -> f64 {
         value(column, &self.sent, &self.received)
     }
 }
 
-/// What a column has of what was sent and received.
+/// The value of a column, from what was sent and received.
 fn value(column: Column, sent: &Rates, received: &Rates) -> f64 {
     match column {
         Column::Sent => sent.bits_per_s,

@@ -25,7 +25,7 @@ pub struct RunState {
     pub phase: Phase,
     /// The ledger.
     pub ledger: Ledger,
-    /// What was received from each interface, by its name.
+    /// The traffic received from each interface, by its name.
     pub interfaces: Vec<(String, Account)>,
 }
 

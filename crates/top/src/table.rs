@@ -21,7 +21,7 @@ pub enum Table {
     Query,
 }
 
-/// What is counted for a table.
+/// The counts that are made for a table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Data {
     /// By address.
@@ -36,7 +36,7 @@ pub enum Data {
     Protocols,
     /// By [`crate::Setup::keys`].
     Keys,
-    /// What [`crate::Setup::query`] says.
+    /// As [`crate::Setup::query`] says.
     Query,
 }
 
@@ -81,7 +81,7 @@ impl Table {
         }
     }
 
-    /// What has to be counted for it.
+    /// The counts that have to be made for it.
     pub fn data(self) -> Data {
         match self {
             Table::Hosts | Table::Names => Data::Hosts,

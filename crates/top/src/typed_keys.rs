@@ -6,10 +6,10 @@ use crate::limits::FILTER_MAX;
 use std::sync::LazyLock;
 use weir_plan::{Expr, ExprKind, Schema, Stage, Summarize, print};
 
-/// What stands before the keys.
+/// The text before the keys.
 const BEFORE: &str = "packets\n| summarize packets = count(), bytes = sum(len) by ";
 
-/// What is said where there are none.
+/// The message where there are none.
 const NONE: &str = "type what packets are counted by, such as dport, or ip.src, tcp.flags";
 
 /// Checks keys.

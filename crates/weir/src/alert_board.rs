@@ -1,7 +1,7 @@
 //! The latest row of each alert of a run, for clients that ask how things stand.
 //!
-//! What is kept is bounded: the alerts that ended first make room, then those that have been quiet
-//! for longest, and clients are told how many did.
+//! The kept rows are bounded: the alerts that ended first make room, then those that have been
+//! quiet for longest, and clients are told how many did.
 
 use crate::observe::Observer;
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ const ALERTS_MAX: usize = 4096;
 /// Bytes of these rows, and of what they are known by.
 const ALERT_BYTES_MAX: usize = 8 << 20;
 
-/// What tells an alert from others: its program, rule and key, and its begin.
+/// The identity of an alert: its program, rule and key, and its begin.
 type AlertId = [String; 4];
 
 /// The latest state of an alert.
@@ -33,7 +33,7 @@ struct KeptAlert {
     line: Box<[u8]>,
 }
 
-/// What is known of all alerts.
+/// All alerts that are kept, and the number of those that had to make room.
 #[derive(Default)]
 struct KeptAlerts {
     alerts: BTreeMap<AlertId, KeptAlert>,
@@ -116,7 +116,7 @@ impl AlertBoard {
         Some(json!({ "alerts": alerts, "forgotten": board.forgotten, "kept_max": ALERTS_MAX }))
     }
 
-    /// What keeps the alerts among rows on their way to a sink.
+    /// An observer that keeps the alerts among rows on their way to a sink.
     pub(crate) fn observer(&self, form: RowForm) -> BoardObserver {
         BoardObserver { board: self.clone(), form, outputs: Vec::new(), anew: false }
     }

@@ -1,4 +1,4 @@
-//! What a run reports to the control socket: its counts, and which programs may run beside the
+//! The report of a run to the control socket: its counts, and which programs may run beside the
 //! others.
 
 use crate::stats::{RunCounts, Stats};
@@ -108,7 +108,7 @@ fn captured(captures: LookbackCounts) -> Captured {
     }
 }
 
-/// What limits the programs that are added to a run.
+/// The limits of the programs that are added to a run.
 pub(crate) struct Limits {
     /// Where passed packets go (-w).
     pub(crate) write: Option<String>,
@@ -119,7 +119,7 @@ pub(crate) struct Limits {
     pub(crate) keeps_packets: bool,
     /// Whether each change reads the packets again.
     pub(crate) reads_again: bool,
-    /// What the source delivers.
+    /// The kind of the source: packets or flow records.
     pub(crate) source: SourceKind,
 }
 

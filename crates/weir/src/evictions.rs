@@ -120,7 +120,7 @@ impl EvictionAlerts {
 }
 
 impl EvictionEpisode {
-    /// What stands in a column of an alert.
+    /// The value in a column of an alert.
     fn value(&self, column: &str, (program, state, ts): (&str, AlertState, i64)) -> Value {
         let text = |text: &str| Value::Str(text.into());
         let called = if program.is_empty() { "the query" } else { program };

@@ -66,7 +66,7 @@ pub(crate) fn from_clap(e: &clap::Error) -> Status {
     if e.use_stderr() { Status::Usage } else { Status::Ok }
 }
 
-/// What was meant, where somebody names a capture as other tools have it.
+/// The command that was meant, where somebody names a capture as other tools have it.
 fn tip(kind: ErrorKind, args: &[String]) -> Option<String> {
     let is_capture = |word: &&String| {
         let bare = word.trim_end_matches(".gz").trim_end_matches(".zst");

@@ -18,7 +18,7 @@ use weir_plan::{Metric, MetricKind, Program};
 /// Metrics that queries of one run may make.
 const METRICS_MAX: usize = 256;
 
-/// What the metrics of the queries of a run have counted.
+/// The values of the metrics of the queries of a run.
 #[derive(Clone, Default)]
 pub(crate) struct Exports(Arc<Mutex<State>>);
 

@@ -110,7 +110,7 @@ impl Carrier {
         }
     }
 
-    /// What it writes from now on.
+    /// Its output from now on.
     pub(crate) fn take_output(&mut self) -> Option<ChildStdout> {
         self.0.stdout.take()
     }

@@ -15,7 +15,7 @@ use weir_packet::unread::{UnreadProtocol, UnreadReason};
 struct LedgerLine {
     name: &'static str,
     count: u64,
-    /// What follows the count.
+    /// The text after the count.
     text: String,
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
     out
 }
 
-/// What outlets refused that is lost, a line each.
+/// The packets that outlets refused and that are lost, a line for each outlet.
 fn lost_by_outlets(ends: &EndCounts) -> impl Iterator<Item = LedgerLine> {
     ends.refused.iter().filter_map(|(outlet, refused)| {
         let mut lost = *refused;
@@ -190,7 +190,7 @@ fn lost_by_outlets(ends: &EndCounts) -> impl Iterator<Item = LedgerLine> {
     })
 }
 
-/// What each worker processed, if there are several; it shows a worker that does most of the work.
+/// The share of each worker, if there are several, which shows a worker that does most of the work.
 pub(crate) fn workers(ledger: &Ledger) -> String {
     let shares = ledger.shares.of_workers();
     if shares.len() < 2 {
@@ -369,7 +369,7 @@ const UNDECIDED: LossText = LossText {
     text: " of `join left` or `join anti`: the input ended before a partner could have come",
 };
 
-/// What fields did not show, by protocol and reason.
+/// The messages and parts of them that fields did not show, by protocol and reason.
 fn unread_text(ledger: &Ledger) -> String {
     let cell = |(protocol, reason, n): (UnreadProtocol, UnreadReason, u64)| {
         format!("{n} {} {}", protocol.name(), reason.name())
@@ -614,7 +614,7 @@ mod tests {
         ");
     }
 
-    /// What is refused was not sent; each reason says what helps.
+    /// Refused packets were not sent; each reason says what helps.
     #[test]
     fn what_was_refused() {
         let mut ledger = Ledger { received: 12, processed: 12, ..Ledger::default() };

@@ -30,7 +30,7 @@ const MEASUREMENTS: &str = "detectors/measurements";
 pub(crate) const DEFAULT_SET: &str = "detectors/default";
 
 impl Entry {
-    /// What the query is for: the first line of its opening comment.
+    /// The purpose of the query: the first line of its opening comment.
     pub(crate) fn title(&self) -> String {
         weir_lang::header(self.text).title
     }

@@ -15,7 +15,7 @@ use weir_engine::rows::{Output, Rows};
 use weir_packet::fields::FieldId;
 use weir_plan::{Capture, Program};
 
-/// What the kept packets are used for.
+/// The use of the kept packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Use {
     /// Whether programs that are added later may ask for them.
@@ -62,7 +62,7 @@ pub(crate) fn options(
     Ok(Some(options))
 }
 
-/// What the rows of an output ask for.
+/// The packets that the rows of an output ask for.
 struct OutputAsks {
     capture: Capture,
     /// The fields of the key.
@@ -72,7 +72,7 @@ struct OutputAsks {
 /// Asks for packets around rows.
 pub(crate) struct Asks {
     asking: Asking,
-    /// What the rows of each output ask for, if they do.
+    /// The packets that the rows of each output ask for, if they do.
     asks: Vec<Option<OutputAsks>>,
 }
 
@@ -82,7 +82,7 @@ impl Asks {
     }
 }
 
-/// What a row asks for; nothing where it has no time.
+/// The packets that a row asks for; none where it has no time.
 fn wanted(asks: &OutputAsks, rows: &Rows, i: usize) -> Option<Wanted> {
     let OutputAsks { capture, by } = asks;
     let value = |c: usize| rows.columns[c].present.has(i).then(|| rows.columns[c].raw(i));

@@ -67,7 +67,7 @@ struct View {
     latest: Mutex<Option<Latest>>,
 }
 
-/// What the run answered, if it did, and when.
+/// The counts that the run answered, if it did, and when.
 struct Latest {
     at: Instant,
     counts: Option<Arc<RunCounts>>,

@@ -4,7 +4,7 @@ use std::io;
 use weir_engine::counters::Ledger;
 use weir_engine::rows::{Output, Rows, Sink};
 
-/// What sees the rows of a run before they go on to its sink.
+/// An observer sees the rows of a run before they go on to its sink.
 pub(crate) trait Observer {
     /// From now on rows are of these outputs.
     fn open(&mut self, _outputs: &[Output]) -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! What a page says of a run, and what it asks of the language: the words of queries, what is
-//! wrong with one, and those of the library.
+//! The state of a run, as a page shows it, and what the page asks of the language: the words of
+//! queries, what is wrong with one, and those of the library.
 
 use crate::library::{Entry, LIBRARY};
 use crate::stage_flow::StageFlowView;
@@ -50,7 +50,7 @@ enum Coming {
     Ended(Option<String>),
 }
 
-/// What a page says of a run.
+/// The state of a run, as a page shows it.
 #[derive(Clone, Default)]
 pub(crate) struct RunPhase(Arc<PhaseState>);
 
@@ -150,7 +150,7 @@ pub(crate) fn of_packets() -> impl Iterator<Item = &'static Entry> {
     LIBRARY.iter().filter(|entry| entry.group != "records")
 }
 
-/// What is wrong with a query, and what its rows would be.
+/// The mistakes of a query, and what its rows would be.
 fn check(text: &str, params: &[(String, String)], rules: ReadingRules) -> Value {
     if text.len() > CHECKED_MAX {
         let message = format!("a query that is typed is at most {} KiB long", CHECKED_MAX >> 10);
@@ -287,7 +287,7 @@ mod tests {
         for (name, text) in weir_dashboard::PROGRAMS {
             let value = check(text, &[("interval".to_owned(), "100ms".to_owned())]);
             assert_eq!(value["diagnostics"], json!([]), "{name}");
-            // What the page reads of each.
+            // The columns that the page reads of each.
             for output in value["outputs"].as_array().expect("outputs") {
                 let columns = output["columns"].as_array().expect("columns");
                 let names: Vec<_> = columns.iter().filter_map(|c| c["name"].as_str()).collect();

@@ -59,7 +59,7 @@ impl Programs {
         Programs { rules, ..self }
     }
 
-    /// What names mean.
+    /// The meaning of names.
     pub(crate) fn rules(&self) -> ReadingRules {
         self.rules
     }
@@ -206,7 +206,7 @@ fn names_of_params(source: &Source) -> Vec<String> {
     weir_lang::params(&source.text).into_iter().map(|param| param.name).collect()
 }
 
-/// What the query itself calls the param, if it is given as one of this query: `program.name`.
+/// The name of the param in the query itself, if it is given as one of this query: `program.name`.
 fn own_name<'p>(source: &Source, name: &'p str) -> Option<&'p str> {
     name.strip_prefix(&source.program)?.strip_prefix('.')
 }

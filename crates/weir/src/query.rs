@@ -105,7 +105,7 @@ impl Source {
         }
     }
 
-    /// What it is compiled with, but for params, files and rules.
+    /// The options that it is compiled with, but for params, files and rules.
     pub(crate) fn options<'a>(&'a self, functions: &'a Functions) -> Options<'a> {
         let signatures = functions.signatures();
         Options { program: &self.program, signatures, ..Options::default() }

@@ -25,7 +25,8 @@ pub(crate) fn is_received(options: &RunOptions) -> bool {
     options.live.interface.iter().any(|name| is_record_address(name))
 }
 
-/// What the source of a run delivers. Programs that come later have to read the same.
+/// The kind of the source of a run: packets or flow records. Programs that come later have to read
+/// the same.
 pub(crate) fn kind(options: &RunOptions, program: &Program) -> SourceKind {
     match is_received(options) {
         true => SourceKind::FlowRecords,
@@ -109,8 +110,8 @@ pub(crate) fn open(
     Ok(Box::new(sockets))
 }
 
-/// What the ledger says of exporters: datagrams, what of them was lost or is no flow, and a line
-/// for each exporter.
+/// The lines of the ledger about exporters: datagrams, what of them was lost or is no flow, and a
+/// line for each exporter.
 pub(crate) fn render(summary: &RecordSummary) -> String {
     let mut out = losses(summary);
     let RecordSummary { counts, exporters, others, ahead, .. } = summary;
@@ -182,7 +183,7 @@ pub(crate) fn losses(summary: &RecordSummary) -> String {
     out
 }
 
-/// What is missing by sequence numbers, by what they count; and how many records that is, about.
+/// The losses by sequence numbers, by what these count; and how many records that is, about.
 fn on_the_way(exporters: &[Exporter]) -> Vec<(&'static str, u64, u64)> {
     let mut all: Vec<(&'static str, u64, u64)> = Vec::new();
     for exporter in exporters.iter().filter(|exporter| exporter.lost > 0) {

@@ -1,4 +1,5 @@
-//! What has gone through the stages of the programs of a run, as JSON for clients, and as metrics.
+//! The rows that have gone through the stages of the programs of a run, as JSON for clients, and as
+//! metrics.
 
 use crate::stats::Stats;
 use crate::tap::{NAMES_MAX, OTHERS};
@@ -28,7 +29,7 @@ impl StageFlowView {
         StageFlowView { stats, latest: Mutex::default() }
     }
 
-    /// What has gone through each stage; `None` if the run does not answer.
+    /// The rows that have gone through each stage; `None` if the run does not answer.
     #[expect(clippy::disallowed_methods, reason = "the age of an answer")]
     pub(crate) fn value(&self, answers: &Answers) -> Option<Value> {
         let mut latest = self.latest.lock();
@@ -154,7 +155,7 @@ impl StageMetrics {
     }
 }
 
-/// What a sample is of.
+/// The labels of a sample.
 type StageLabels = Vec<(&'static str, String)>;
 
 const LABELS: [&str; 4] = ["program", "level", "pipeline", "stage"];

@@ -1,4 +1,4 @@
-//! What has happened so far: printed on standard error every few seconds and at SIGUSR1, and sent
+//! The counts of a run so far: printed on standard error every few seconds and at SIGUSR1, and sent
 //! to clients of the control socket.
 
 use crate::term::Term;
@@ -21,12 +21,12 @@ use weir_packet::source::Account;
 /// The line above a ledger that is printed while the run goes on.
 const SO_FAR: &str = "so far:";
 
-/// What a run has counted so far.
+/// The counts of a run so far.
 #[derive(Clone)]
 pub(crate) struct RunCounts {
     /// The ledger.
     pub(crate) ledger: Ledger,
-    /// What was received from each interface, by its name.
+    /// The account of each interface, by its name.
     pub(crate) interfaces: Vec<(String, Account)>,
 }
 
@@ -43,7 +43,7 @@ struct Asked {
     /// Whether the answer is to be printed.
     print: AtomicBool,
     waiting: Mutex<Vec<Sender<RunCounts>>>,
-    /// What a run that has ended counted, while it is still asked.
+    /// The counts of a run that has ended, while it is still asked.
     last: Mutex<Option<RunCounts>>,
     /// Counts the packets around rows, where some are kept.
     captures: OnceLock<Tally>,
@@ -51,7 +51,7 @@ struct Asked {
     courier: OnceLock<Courier>,
     /// Counts what exporters send, where flow records come.
     records: OnceLock<RecordReport>,
-    /// What programs in the kernel make, where there are some.
+    /// The groups that programs in the kernel make, where there are some.
     kernel: OnceLock<Arc<KernelTables>>,
 }
 
@@ -158,7 +158,7 @@ impl Stats {
         self.asked.courier.get_or_init(|| courier);
     }
 
-    /// What has become of alerts so far, if they are delivered.
+    /// The fate of alerts so far, if they are delivered.
     pub(crate) fn deliveries(&self) -> Option<DeliveryCounts> {
         self.asked.courier.get().map(Courier::counts)
     }

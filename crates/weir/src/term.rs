@@ -1,4 +1,4 @@
-//! What the terminal is like, and messages to it.
+//! The properties of the terminal, and messages to it.
 
 use crate::zone::Zone;
 use clap::ValueEnum;
@@ -45,7 +45,7 @@ impl Term {
         }
     }
 
-    /// What a screen can show on standard output; `None` where that is no terminal with a cursor.
+    /// The look of a screen on standard output; `None` where that is no terminal with a cursor.
     /// Times are shown in a zone.
     pub(crate) fn look(&self, Zone(zone): Zone) -> Option<Look> {
         let term = variable("TERM");
@@ -98,7 +98,8 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// What the values of NO_COLOR and TERM say; a terminal that does not say what it is knows none.
+/// Whether the values of NO_COLOR and TERM allow color; a terminal that does not say what it is
+/// knows none.
 fn allows_color(no_color: &str, term: &str) -> bool {
     no_color.is_empty() && !term.is_empty() && term != "dumb"
 }

@@ -7,7 +7,7 @@ use weir_top::{Look, Terminal};
 /// The query that a screen takes the place of.
 pub(crate) const QUERY: &str = "top";
 
-/// What the help of the query says of the screen.
+/// The part of the query's help about the screen.
 pub(crate) const HELP: &str = "\
 On a terminal, without -p, -o and other options about rows, a screen opens instead: rates, losses,
 tables of hosts, pairs, flows, ports, protocols, names and keys of your own, and the rows of other

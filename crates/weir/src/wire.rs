@@ -34,7 +34,7 @@ const NOTES_MAX: usize = 32;
 /// Interfaces whose failures are counted by name; the others are counted together.
 const DOWNS_MAX: usize = 256;
 
-/// What happened to interfaces, for the ledger: the latest notes.
+/// The events of interfaces, for the ledger: the latest notes.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<KeptNotes>>);
 
@@ -88,7 +88,7 @@ impl Notes {
     }
 }
 
-/// What a capture uses besides its options.
+/// The parts of a run that a capture uses besides its options.
 #[derive(Clone, Copy)]
 pub(crate) struct Around<'a> {
     /// The notes about interfaces.
@@ -254,7 +254,7 @@ impl From<Box<dyn Source>> for Wires {
     }
 }
 
-/// What a capture has to know of its run.
+/// The properties of its run that a capture has to know.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
     pub(crate) workers: usize,
@@ -416,7 +416,8 @@ fn instead(error: &SourceError) -> Option<&'static str> {
     }
 }
 
-/// What is captured, for outlets to know what would come back; `links` as [`Wires`] has them.
+/// The interfaces and devices that are captured, for outlets to know what would come back; `links`
+/// as [`Wires`] has them.
 pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Captured>> {
     if args.is_dpdk() {
         return Ok(args.interface.iter().flat_map(|device| captured_by_dpdk(device)).collect());
@@ -432,7 +433,7 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
             name: name.clone(),
             index: those().next().map_or(0, |on| if name == ANY { 0 } else { on.index }),
             by: if args.is_xdp() { CapturedBy::Xdp } else { CapturedBy::Kernel },
-            // What leaves by a loopback interface comes in by it.
+            // Packets that leave by a loopback interface come in by it.
             outgoing: outgoing || those().any(|on| on.loopback),
             link: link.unwrap_or(LinkType::LINUX_SLL2),
             addresses: those().flat_map(|on| on.ip.clone()).collect(),
@@ -441,8 +442,8 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
     Ok(args.interface.iter().enumerate().map(captured).collect())
 }
 
-/// A device by the names of the interfaces of the kernel that it receives from, if it does. What is
-/// sent there does not come back.
+/// A device by the names of the interfaces of the kernel that it receives from, if it does. Packets
+/// that are sent there do not come back.
 fn captured_by_dpdk(device: &str) -> Vec<Captured> {
     let captured = |name: &str| {
         let all = interfaces().unwrap_or_default();
@@ -456,8 +457,8 @@ fn captured_by_dpdk(device: &str) -> Vec<Captured> {
     }
 }
 
-/// What the ledger says of interfaces: a line for all that was lost, one for each interface where
-/// there are several, and what happened.
+/// The lines of the ledger about interfaces: a line for all that was lost, one for each interface
+/// where there are several, and what happened.
 pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String {
     let mut out = String::new();
     let Account { lost, unread, .. } = Account::of_all(interfaces.iter().cloned());

@@ -25,7 +25,7 @@ pub(crate) fn parse(name: &str) -> Result<Zone, String> {
     of(name, &zone)
 }
 
-/// What a plan has of a zone.
+/// A zone as a plan has it.
 fn of(name: &str, zone: &NamedZone) -> Result<Zone, String> {
     let [first, end] = YEARS.map(|year| {
         let start = civil::date(year, 1, 1).at(0, 0, 0, 0);

@@ -12,7 +12,7 @@ const FLOOD: &str = "packets | where tcp.syn and not tcp.ack \
     | summarize syns = count() by server = ip.dst every 1s | where syns > 100 \
     | alert \"{syns} SYNs to {server}\" severity high";
 
-/// What a run over the flood prints, says on standard error, and ends with.
+/// The rows of a run over the flood, its messages on standard error, and its exit status.
 fn flood(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
     let format = if args.contains(&"-o") { &[][..] } else { &["-o", "json"][..] };
     let run = ["run", "-e", FLOOD, "-r", "fixtures/syn_flood.pcap"];

@@ -1,4 +1,4 @@
-//! What `anonymize` lets out: no address at its true place, found by a reader of frames that shares
+//! The output of `anonymize`: no address at its true place, found by a reader of frames that shares
 //! nothing with Weir's, and nothing at all of frames that can't be followed.
 
 mod common;
@@ -97,7 +97,7 @@ impl Reader<'_> {
         self.typed(at + 12, at + 14);
     }
 
-    /// What the EtherType announces that stands at one place, at another.
+    /// The header at `at`, which the EtherType at `kind` announces.
     fn typed(&mut self, kind: usize, at: usize) {
         match self.word(kind) {
             0x8100 | 0x88a8 | 0x9100 => self.typed(at + 2, at + 4),
@@ -177,7 +177,8 @@ fn check(name: &str, came: &[Record], left: &[Record]) {
     }
 }
 
-/// What came of a capture and what left of it; `None` where a run over it fails.
+/// The packets of a capture, those that left, and the number of withheld ones; `None` where a run
+/// over it fails.
 fn anonymized(folder: &Path, capture: &Path) -> Option<(Vec<Record>, Vec<Record>, usize)> {
     let out = folder.join("out.pcapng");
     let query = format!(
@@ -207,7 +208,7 @@ fn no_true_address_of_any_capture_leaves() {
         (whole, sum, withheld) = (whole + 1, sum + came.len(), withheld + missing);
     }
     assert!(whole >= 10, "{whole} captures were read to their end");
-    // What can't be followed is rare.
+    // Frames that can't be followed are rare.
     assert!(withheld * 20 < sum, "{withheld} of {sum} were withheld");
 }
 

@@ -72,7 +72,7 @@ impl Run {
         command.current_dir(self.folder.path()).output().expect("the binary runs")
     }
 
-    /// What it says to something that it does.
+    /// Its answer to a command that it carries out.
     fn ctl(&self, args: &[&str]) -> String {
         let output = self.ask(args);
         let said = text(&output.stderr).to_owned();
@@ -80,7 +80,7 @@ impl Run {
         said
     }
 
-    /// What it says to something that it does not do.
+    /// Its answer to a command that it refuses.
     fn refused(&self, args: &[&str]) -> String {
         let output = self.ask(args);
         assert_ne!(output.status.code(), Some(0), "{args:?}");
@@ -278,7 +278,7 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     check(&["add", "nosuch.weir"], "nosuch.weir: there is no such file");
     let nowhere = "packets | forward \"/nosuch/x.pcap\"";
     check(&["add", "--name", "x", "-e", nowhere], "/nosuch/x.pcap");
-    // What was opened before that is not left behind.
+    // A file that was opened before that is not left over.
     let left = run.path("left.pcap");
     let half = format!("packets | mirror {left:?} | forward \"/nosuch/x.pcap\"");
     check(&["add", "--name", "x", "-e", &half], "/nosuch/x.pcap");
@@ -523,7 +523,7 @@ fn a_replacement_may_want_more_of_the_same_packets() {
     run.send(4);
     let (status, rows, said) = run.end();
     assert_eq!(status, Some(0), "{said}");
-    // What was not kept came out when it went: packets 3 and 4.
+    // The rows of a stage that was not kept came out when it went: packets 3 and 4.
     let numbers: Vec<u64> = rows.iter().filter_map(|r| r["number"].as_u64()).collect();
     assert_eq!(numbers[..2], [3, 4], "{rows:?}");
 }
@@ -842,7 +842,7 @@ fn client(run: &Run, words: &[u8]) -> UnixStream {
     client
 }
 
-/// What it is answered, once it is.
+/// The answer to a client, once it comes.
 fn answer(mut client: &UnixStream) -> String {
     client.set_read_timeout(Some(Duration::from_secs(60))).expect("sets");
     let mut said = String::new();
@@ -910,7 +910,8 @@ fn clients_that_misbehave_keep_nobody_from_being_answered() {
     assert_eq!(status, Some(0));
 }
 
-/// What was suppressed when it began comes out with the row after that, with its true beginning.
+/// An alert that was suppressed when it began comes out with the row after that, with its true
+/// beginning.
 #[test]
 fn alerts_are_suppressed_and_reported_again() {
     let query = "packets | summarize n = count() by ip.src every 1s | alert \"{n}\" hold 1h";
@@ -941,7 +942,7 @@ fn alerts_are_suppressed_and_reported_again() {
     let start = |host: &str, lasted| ("start".to_owned(), host.to_owned(), lasted);
     let expected = [start("10.0.0.2", false), start("10.0.0.0", true), start("10.0.0.1", true)];
     assert_eq!(starts, expected);
-    // What came out has an end, and of each the same beginning.
+    // Alerts that came out have an end, and both rows of each have the same beginning.
     assert_eq!(rows.len(), 6);
     for host in ["10.0.0.0", "10.0.0.1", "10.0.0.2"] {
         let of_host: Vec<&Value> = rows.iter().filter(|row| row["ip.src"] == host).collect();

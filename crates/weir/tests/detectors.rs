@@ -10,7 +10,7 @@ use std::process::Output;
 
 const CAPTURE: &str = "fixtures/detectors/plaintext_login.pcap";
 
-/// What `weir` does with these arguments at the root of the repository.
+/// The output of `weir` with these arguments at the root of the repository.
 fn weir(args: &[&str]) -> Output {
     let mut command = Command::cargo_bin("weir").expect("the binary");
     command.current_dir(root()).args(args).output().expect("it runs")
@@ -168,7 +168,7 @@ fn mistakes_of_a_site_have_their_place() {
     let missing = folder.path().join("none.conf");
     let missing = missing.to_str().expect("plain");
     refused(&["watch", "-r", CAPTURE, "--site", missing], "none.conf: No such file");
-    // What no query has is told, and nothing else happens.
+    // A param that no query has is told, and nothing else happens.
     let site = file(&folder, "site.conf", "plaintext_serverss = {}\n");
     let (rows, said) = run(&["watch", "plaintext_login", "-r", CAPTURE, "--site", &site]);
     assert_eq!(rows.lines().count(), 6);
@@ -192,7 +192,7 @@ fn the_example_of_a_site_fits_the_library() {
     assert!(Path::new(&root()).join("packaging/site.conf").is_file());
 }
 
-/// What is said of each alert: a category, and a technique but for what is slow, large or only
+/// Detectors whose alerts have a category and no technique: they tell what is slow, large or only
 /// measured.
 const WITHOUT_TECHNIQUE: [&str; 9] = [
     "dns_slow",

@@ -40,7 +40,7 @@ fn blocks() -> Vec<Block> {
     found
 }
 
-/// What `weir` prints with these arguments, where the captures of the repository are: on standard
+/// The output of `weir` with these arguments, where the captures of the repository are: on standard
 /// output, and on standard error.
 fn weir(place: &str, args: &[String]) -> (String, String) {
     weir_in(&workplace(), place, args)
@@ -112,7 +112,7 @@ fn every_command_prints_what_is_shown() {
     let mut ran = 0;
     for block in blocks().into_iter().filter(|b| b.tag.starts_with("console")) {
         let mut rest = block.body.lines().peekable();
-        // What one command of a block writes, the next may read.
+        // Files that one command of a block writes, the next may read.
         let folder = workplace();
         while let Some(line) = rest.next() {
             let command = line.strip_prefix("$ weir ").unwrap_or_else(|| {

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use wires::{ip, namespace, pause};
 
-/// What it finds of an interface: what, verdict, and the command.
+/// The findings about an interface: what, verdict, and the command.
 struct Findings {
     rows: Vec<serde_json::Value>,
     status: Option<i32>,

@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-/// What a program says that was built without.
+/// The message of a program that was built without DPDK.
 #[test]
 #[cfg(not(feature = "dpdk"))]
 fn a_program_without_dpdk_says_how_to_get_one() {
@@ -87,7 +87,7 @@ mod linked {
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the ledger says was received.
+    /// The line of the ledger about received packets.
     pub(super) fn received(said: &str) -> &str {
         said.lines().find(|line| line.starts_with("received")).expect("a ledger")
     }

@@ -48,7 +48,7 @@ fn fixture(name: &str) -> Vec<Record> {
     records(&root().join("fixtures").join(name))
 }
 
-/// What a query of one pipeline says of each packet, a line each.
+/// The rows of a query of one pipeline, a line for each packet.
 fn asked(folder: &Path, capture: &str, fields: &str) -> Vec<String> {
     let query = format!("packets | project {fields}");
     let output = weir(folder, &["run", "-e", &query, "-r", capture, "-o", "csv", "-q"]);
@@ -99,7 +99,7 @@ fn every_capture_can_be_written_as_pcap_if_it_has_one_link_type() {
             assert!(output.status.success(), "{capture}: {}", errors(&output));
             assert!(got == before, "{capture}");
         } else {
-            // What came before the first of another type is there.
+            // The frames before the first of another type are there.
             assert_eq!(output.status.code(), Some(1), "{capture}");
             assert!(errors(&output).contains("x.pcap: a pcap file has frames of one link type"));
             let same = before.iter().take_while(|r| r.0 == before[0].0);

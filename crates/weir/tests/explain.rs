@@ -265,7 +265,7 @@ fn below(seed: &mut u64, n: usize) -> usize {
     ((z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 11) as usize % n
 }
 
-/// What bytes may become: other tokens of the format, and edges of its numbers.
+/// Replacements for bytes: other tokens of the format, and edges of its numbers.
 const TOKENS: [&str; 16] = [
     "0",
     "1",

@@ -42,7 +42,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("text")
 }
 
-/// What a command that succeeds prints.
+/// The output of a command that succeeds.
 fn printed(args: &[&str]) -> String {
     let output = weir(args);
     assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
@@ -464,7 +464,7 @@ impl Cluster {
         ];
         let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let cluster = Cluster { settings, jars, _only: only };
-        // What an earlier test left that was ended with violence.
+        // Remains of an earlier test that was ended with violence.
         cluster.down();
         let _ = fs::remove_dir_all(home("test-kafka"));
         let _ = fs::remove_dir_all(home("test-flink"));
@@ -497,7 +497,7 @@ impl Cluster {
         produced.unwrap_or_else(|why| panic!("{topic}: {why}"));
     }
 
-    /// What is committed in a topic: so many lines, and whatever comes in the next two seconds.
+    /// Lines that are committed in a topic: so many, and whatever comes in the next two seconds.
     fn consume(&self, topic: &str, lines: usize) -> String {
         let lines = lines.to_string();
         let found = self.jars.ask(&["Consume", "127.0.0.1:19592", topic, &lines, "90"]);

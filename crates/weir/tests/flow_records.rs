@@ -171,7 +171,7 @@ fn rows_are_those_of_the_naive_model() {
     assert!(late > 0, "some records came after their window");
 }
 
-/// What the ledger tells: an IPFIX message is missing, and records came after their window.
+/// The ledger tells that an IPFIX message is missing, and that records came after their window.
 #[test]
 fn losses_are_counted_by_exporter() {
     let query = "flows | summarize n = count() every 1s";
@@ -283,7 +283,7 @@ fn what_weir_exports_weir_receives() {
     }
 }
 
-/// What softflowd exports of a capture sums up to the packets in it, by each protocol.
+/// The records that softflowd exports of a capture sum up to the packets in it, by each protocol.
 #[test]
 fn softflowd_exports_are_read() {
     let capture = "fixtures/mixed.pcap";

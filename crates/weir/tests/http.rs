@@ -151,7 +151,7 @@ fn the_description_is_that_of_the_api() {
             let known = item.get(method.to_lowercase());
             let request = |token: &str| loop {
                 let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{token}");
-                // What is not of the API takes no body.
+                // Paths outside the API take no body.
                 let rest = match path.starts_with("/api/") {
                     true => "Content-Length: 1\r\n\r\n-",
                     false => "Content-Length: 0\r\n\r\n",

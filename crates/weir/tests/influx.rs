@@ -111,7 +111,7 @@ impl Influx {
     }
 }
 
-/// What the program writes.
+/// The rows that the program writes.
 fn rows(folder: &Path, args: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     let output = command.arg("run").args(args).current_dir(folder).output().expect("it runs");

@@ -1,7 +1,7 @@
 //! Probes and merges by way of Kafka, by the commands that users have and with a broker that runs:
 //! nothing is lost, nothing counts twice, and what can't be had is refused in words that help.
 
-/// What a program says that was built without.
+/// The message of a program that was built without Kafka.
 #[test]
 #[cfg(not(feature = "kafka"))]
 fn a_program_without_kafka_says_how_to_get_one() {

@@ -165,7 +165,7 @@ fn libpcap_gives_the_rows_of_a_file() {
     }
     let wrong = weir(&["run", "-e", EACH, "-i", "v1", "--capture", "pcap", "--rings", "2"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
-    // What libpcap can't read from here, it says itself.
+    // Libpcap refuses a device that it can't read from here, and says so itself.
     if only.iter().any(|device| device.name == "dbus-system") {
         let refused = weir(&["run", "-e", EACH, "-i", "dbus-system"]);
         assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
@@ -470,7 +470,7 @@ fn packets_around_an_alert_of_a_program_that_comes_later() {
     }
 }
 
-/// What it says is told on the way: by the clock, and when a signal asks.
+/// The ledger is told on the way: by the clock, and when a signal asks.
 #[test]
 fn the_ledger_so_far_is_told() {
     if !namespace("the_ledger_so_far_is_told") {
@@ -496,7 +496,7 @@ fn the_ledger_so_far_is_told() {
 }
 
 /// No program reads the rows, and yet every packet is received; what is not written is counted.
-/// What a run received and lost, as its ledger says.
+/// The packets that a run received and lost, as its ledger says.
 fn received_and_lost(said: &str) -> (u64, u64) {
     let of = |start: &str| {
         let line = said.lines().find_map(|line| line.strip_prefix(start));
@@ -671,7 +671,7 @@ fn hold_up(folder: &Path) -> Option<Fanotify> {
     Some(held)
 }
 
-/// The folder of `capture` hangs, and yet every packet is received. What is queued is written when
+/// The folder of `capture` hangs, and yet every packet is received. Queued packets are written when
 /// it goes on; where it never does, the run ends all the same, and says what is missing.
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped part says so")]

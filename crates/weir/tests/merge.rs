@@ -42,7 +42,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("text")
 }
 
-/// What succeeds puts out.
+/// The output of a command that succeeds.
 fn rows(args: &[&str]) -> String {
     let output = run(args);
     assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
@@ -174,7 +174,7 @@ fn a_flood_by_two_links_is_seen_by_the_merge() {
     assert!(merged.contains("128 handshakes"), "{merged}");
 }
 
-/// What needs its key in one place runs on one of two probes, beside one that sees nothing.
+/// A query that needs its key in one place runs on one of two probes, beside one that sees nothing.
 #[test]
 fn queries_that_need_a_key_give_the_rows_of_one_run_too() {
     let folder = Folder::new();

@@ -39,7 +39,7 @@ impl Records {
     }
 }
 
-/// What Weir says of the packets of a flow that explains a difference.
+/// Facts from Weir about the packets of a flow, by which differences are explained.
 #[derive(Clone, Copy, Default)]
 struct Facts {
     /// Bytes on the wire after the link header, with padding.
@@ -115,7 +115,7 @@ impl Difference<'_> {
     }
 }
 
-/// What both meters are told: seconds without a packet, and of activity.
+/// The timeouts that both meters are told: seconds without a packet, and of activity.
 const IDLE_MS: i64 = 15_000;
 const ACTIVE_MS: i64 = 60_000;
 
@@ -278,7 +278,7 @@ fn of_weir(capture: &str) -> BTreeMap<Flow, Records> {
     all
 }
 
-/// What stands for a time that can't be read.
+/// The value for a time that can't be read.
 const UNREADABLE: i64 = i64::MIN;
 
 /// `None` where nfdump is not installed.
@@ -505,7 +505,7 @@ fn records_of_the_fixtures_are_those_of_softflowd() {
     assert!(same > 500, "{same} flows are the same");
 }
 
-/// What is argued for is seen, there or in the fixtures.
+/// Each difference that is argued for is seen, there or in the fixtures.
 fn compare_shared(meter: &Meter, test: &str) {
     let Some(folder) = shared(test) else { return };
     let Some((same, mut found)) = compare_all(meter, &folder, test) else { return };

@@ -33,7 +33,7 @@ const QUERIES: [&str; 6] = [
      packets | where udp | where dport == 53 or sport == 53 | summarize n = count() by dns.qname",
 ];
 
-/// What a ledger says.
+/// The counts of a ledger.
 #[derive(PartialEq, Eq, Debug)]
 struct Counts {
     received: u64,
@@ -483,7 +483,7 @@ fn a_run_that_is_killed_leaves_nothing_attached() {
     }
 }
 
-/// What a machine sends to itself comes once.
+/// Packets that a machine sends to itself come once.
 #[test]
 fn a_loopback_interface_counts_packets_once() {
     if !namespace("a_loopback_interface_counts_packets_once") {
@@ -654,7 +654,8 @@ fn programs_come_and_go_over_a_part_in_the_kernel() {
     }
 }
 
-/// What the kernel counted of a program comes out when that ends, and its successor starts anew.
+/// Groups that the kernel counted for a program come out when it ends, and its successor starts
+/// anew.
 #[test]
 fn a_program_that_ends_takes_its_groups_out_of_the_kernel() {
     if !namespace("a_program_that_ends_takes_its_groups_out_of_the_kernel") {

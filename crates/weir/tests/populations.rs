@@ -95,7 +95,7 @@ impl Dice {
     }
 }
 
-/// What was computed here: the keys of each row, and its columns.
+/// The rows that were computed here: the keys of each, and its columns.
 pub(crate) type Own = Vec<(Vec<String>, Vec<f64>)>;
 
 /// Columns of a query that are computed here.
@@ -106,7 +106,7 @@ pub(crate) struct Computed {
     output: Option<&'static str>,
     /// Params, such that every row comes out.
     params: &'static [(&'static str, &'static str)],
-    /// What tells rows apart.
+    /// The columns that tell rows apart.
     keys: &'static [&'static str],
     columns: &'static [&'static str],
     /// How far a value may be off, as a part of it.

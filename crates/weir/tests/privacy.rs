@@ -14,8 +14,8 @@ use weir_packet::source::LinkType;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-/// What holds addresses and is carried as it is, messages of applications and what a station says
-/// of itself: how tshark's fields of it start, and its name in operators.md.
+/// Payload that holds addresses and is carried as it is, messages of applications and what a
+/// station says of itself: how tshark's fields of it start, and its name in operators.md.
 const PAYLOAD: &[(&str, &str)] = &[
     ("bootparams.", "RPC"),
     ("cdp.", "CDP"),
@@ -145,7 +145,7 @@ fn run(folder: &Path, query: &str, captures: &[PathBuf], name: &str) -> Option<P
     Some(folder.join(name)).filter(|path| path.exists())
 }
 
-/// What was found: how many packets left, and of each field that showed an address again, how often
+/// The findings: how many packets left, and of each field that showed an address again, how often
 /// it did and the first time.
 #[derive(Default)]
 struct Findings {
@@ -285,7 +285,7 @@ fn no_number_that_tshark_knows_lets_an_address_out() {
     findings.check();
 }
 
-/// What stays in payload is named where users read of `anonymize`.
+/// Payload whose addresses stay is named where users read of `anonymize`.
 #[test]
 fn the_payload_that_stays_is_named() {
     let page = text("docs/operators.md");

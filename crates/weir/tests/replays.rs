@@ -2,8 +2,8 @@
 //! AF_XDP the rows are those of the file, whatever the number of workers, and every frame is
 //! accounted for.
 //!
-//! A source stays open while all captures pass. What an interface cannot send is left out of the
-//! file as well, and counted by why.
+//! A source stays open while all captures pass. Frames that an interface cannot send are left out
+//! of the file as well, and counted by why.
 
 #![cfg(target_os = "linux")]
 
@@ -25,7 +25,7 @@ use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceErr
 use weir_plan::{Program, Value};
 use wires::{Sender, ip, namespace, veth};
 
-/// What is asked, without times: packets one by one, and flows.
+/// The query, without times: packets one by one, and flows.
 const QUERY: &str = "\
     packets | project number, len, eth.src, eth.dst, vlan.id, ip.src, ip.dst, ip.proto, sport, \
               dport, tcp.seq, tcp.flags, dns.qname, dns.rcode, tls.sni, http.uri, icmp.type, \
@@ -99,7 +99,7 @@ fn answer(
     (sink.rows, outcome.ledger)
 }
 
-/// What was left out, and how often, by why.
+/// The number of frames and captures that were left out, by why.
 type LeftOut = BTreeMap<String, usize>;
 
 /// The frames of a capture that an interface can send which takes frames of so many bytes.

@@ -1,6 +1,6 @@
-//! What a run gives up before it looks at packets: every thread of it, by all ways that packets
-//! come; and that it still does what it did before, as root, as another user, and as one who was
-//! given no more than he needs.
+//! The permissions that a run gives up before it looks at packets: every thread of it, by all ways
+//! that packets come; and that it still does what it did before, as root, as another user, and as
+//! one who was given no more than he needs.
 
 #![cfg(target_os = "linux")]
 
@@ -107,7 +107,7 @@ impl Drop for Run {
     }
 }
 
-/// What the kernel says of a thread: /proc/PID/task/TID/status.
+/// The status of a thread in the kernel: /proc/PID/task/TID/status.
 struct Thread(String);
 
 impl Thread {

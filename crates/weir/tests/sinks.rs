@@ -169,7 +169,7 @@ fn a_stuck_reader_kept_ctrl_c_from_ending_the_run() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{more:?}: {said}");
         assert!(said.contains("error: writing rows: the reader took nothing for 5 s"), "{said}");
-        // What lies in the pipe was written, to the last whole row.
+        // The rows in the pipe were written, to the last whole one.
         let mut rest = String::new();
         rows.read_to_string(&mut rest).expect("text");
         assert_eq!(count(said, "rows"), rows_of(&(first + &rest)), "{more:?}: {said}");

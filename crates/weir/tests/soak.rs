@@ -27,8 +27,8 @@ use wires::{Sender, ip, namespace, pause, veth};
 /// Below that nothing is said of memory.
 const SETTLED: Duration = Duration::from_secs(120);
 
-/// What memory may grow by from the second tenth of the time to the last, in KiB: what allocators
-/// do, no leak of a byte for some packets or a KiB a change.
+/// The growth that memory may have from the second tenth of the time to the last, in KiB: what
+/// allocators do, no leak of a byte for some packets or a KiB a change.
 const SLACK_KIB: u64 = 4096;
 
 /// A flow meter with room for few, which each packet overflows.
@@ -82,7 +82,8 @@ fn a_run_goes_on_whatever_happens_around_it() {
         }
         round += 1;
     }
-    // What is sent while the wire is not yet up again never gets onto it: the kernel says so.
+    // Frames that are sent while the wire is not yet up again never get onto it: the kernel says
+    // so.
     let [on_wire, refused] = transmitted("v0");
     assert_eq!(on_wire + refused, sent, "the wire has two ends");
     let (counts, said) = run.end(on_wire);

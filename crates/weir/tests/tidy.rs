@@ -13,7 +13,8 @@ mod source;
 use common::{files, root, text};
 use std::collections::BTreeMap;
 
-/// What each crate may depend on in this workspace, beside `base`: the table of ARCHITECTURE.md.
+/// The crates that each crate may depend on in this workspace, beside `base`: the table of
+/// ARCHITECTURE.md.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("packet", &[]),
@@ -153,7 +154,7 @@ fn files_fit_in_the_head() {
 }
 
 /// Words that a sentence does not begin with: its subject is to be named.
-const UNNAMED: &[&str] = &["Those", "Whose", "Who", "Whoever", "Nobody"];
+const UNNAMED: &[&str] = &["What", "Those", "Whose", "Who", "Whoever", "Nobody"];
 
 /// The text of a line that is a comment, and nothing else.
 fn comment(line: &str) -> Option<&str> {
@@ -285,7 +286,7 @@ fn every_promise_names_a_test_that_exists() {
     for promise in promises {
         assert!(named_tests(promise) > 0, "no test is named:\n{promise}");
     }
-    // What passes by which way, and when.
+    // The page about the packets that pass, by which way and when.
     assert!(named_tests(&text("docs/network_functions.md")) >= 9);
 }
 

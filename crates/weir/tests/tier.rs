@@ -33,7 +33,7 @@ fn terms(probes: &[&str], is_bounded: bool) -> TierTerms {
     TierTerms { probes, is_bounded, rows: RowForm::Json }
 }
 
-/// What a probe sends of a capture: a head, and messages.
+/// The stream that a probe sends of a capture: a head, and messages.
 struct Sent {
     head: ProbeHead,
     messages: Vec<Vec<u8>>,
@@ -212,7 +212,7 @@ fn all_windows_close_once_all_probes_have_ended() {
                 rows.sort();
                 rows
             };
-            // What a session or a scan remembers of the first input is there in the second.
+            // The state of a session or a scan from the first input is there in the second.
             if epoch == 1 || !query.contains("scan") {
                 assert_eq!(sorted(given.rows.clone()), sorted(want.clone()), "{query}");
             }
@@ -254,7 +254,7 @@ fn who_does_not_belong_to_a_job_is_told_of() {
     assert!(!given.rows.is_empty());
     given.take(&mut tier, &a.record(b"WPR2 and no more"));
     assert!(given.has(&["\"a\"", "the message breaks off"]));
-    // What comes of windows that are out is late.
+    // Records of windows that are out are late.
     let again = Sent::new(&plan, "a", 6, "syn_flood.pcap");
     let rows = given.rows.len();
     again.records().iter().for_each(|record| given.take(&mut tier, record));

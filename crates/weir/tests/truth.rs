@@ -190,7 +190,7 @@ const JUMBO: &[&str] = &[
     "udp_packets_inner",
     "distinct_dst_ports_tcp",
 ];
-/// What depends on the packets inside.
+/// The numbers that depend on the packets inside.
 const INSIDE_ONLY: &[&str] = &[
     "top_flows_inner",
     "tcp_packets_inner",

@@ -1,4 +1,4 @@
-//! What is said of packets that fields show in part, and of packets without a time.
+//! Messages about packets that fields show in part, and about packets without a time.
 
 mod common;
 

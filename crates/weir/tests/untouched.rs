@@ -130,7 +130,8 @@ fn files_of_programs_before_the_one_that_is_refused_go_again() {
     }
 }
 
-/// What only shows once the run has given up its permissions: it can't remove anything by then.
+/// A fault that only shows once the run has given up its permissions: it can't remove anything by
+/// then.
 #[test]
 fn a_capture_that_is_none_empties_no_file() {
     let folder = folder();

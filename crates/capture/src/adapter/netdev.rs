@@ -1,4 +1,4 @@
-//! What a driver can do for XDP: the `netdev` family of generic netlink (Linux 6.3,
+//! The XDP features of a driver: the `netdev` family of generic netlink (Linux 6.3,
 //! Documentation/netlink/specs/netdev.yaml).
 
 use crate::limits::NETLINK_BUFFER;

@@ -18,7 +18,7 @@ pub struct Offloaded {
     pub outputs: Option<KernelOutputs>,
 }
 
-/// What a program returns, in XDP, for frames that the host is to get.
+/// The number that a program returns, in XDP, for frames that the host is to get.
 pub const TO_HOST: i32 = i32::MIN;
 
 /// Interfaces that a program hands frames to: it returns -1 less the number of one or of a set of
@@ -31,11 +31,11 @@ pub struct KernelOutputs {
     /// Numbers of interfaces that get a frame together, each set in a map of its own: its number is
     /// `count` and its position here.
     pub sets: Vec<Vec<u32>>,
-    /// What the program and the process tell each other about them.
+    /// The memory by which the program and the process tell each other about them.
     pub memory: Box<dyn OutputMemory>,
 }
 
-/// What a program and the process tell each other about outputs, by number.
+/// The memory by which a program and the process tell each other about outputs, by number.
 pub trait OutputMemory: Send {
     /// Tells the program how long the longest frame without a VLAN tag is that an interface takes:
     /// 0 while it takes none.

@@ -29,7 +29,7 @@ fn around(body: impl FnOnce(&mut Assembler)) -> Code {
     a.finish().unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What programs make of operands, by the kernel.
+/// A program that the kernel runs on two operands.
 struct Kernel(Program);
 
 impl Kernel {
@@ -63,7 +63,7 @@ const NUMBERS: [u64; 12] = [
     u64::MAX,
 ];
 
-/// What arithmetic means, by RFC 9669, section 4.1.
+/// The result of an arithmetic operation, by RFC 9669, section 4.1.
 fn expected(bits: Bits, op: Alu, x: u64, y: u64) -> u64 {
     if bits == Bits::B32 {
         let (x, y) = (x as u32, y as u32);
@@ -292,7 +292,7 @@ fn atomics_are_what_the_rfc_says() {
     }
     for op in Atomic::ALL {
         for bits in [Bits::B32, Bits::B64] {
-            // What is left in memory, and what comes back: in R0 of a compare-and-exchange.
+            // The value in memory, and the value that comes back: in R0 of a compare-and-exchange.
             let code = |back: bool| {
                 around(|a| {
                     a.mov(R0, 7);

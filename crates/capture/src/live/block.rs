@@ -104,10 +104,10 @@ pub(super) struct RingFrame {
     pub(super) direction: Direction,
 }
 
-/// What is to be done to frames.
+/// The rules for reading frames.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
-    /// What they begin with.
+    /// The header that they begin with.
     pub(super) shape: Shape,
     /// Whether they are Ethernet frames.
     pub(super) ethernet: bool,
@@ -170,8 +170,8 @@ pub(super) fn is_queued(slots: &[u8]) -> bool {
     slots.get(..SLOT_HEADER).is_some_and(|h| u32_at(h, IN_SLOT.status) & QUEUED != 0)
 }
 
-/// What is in a slot, with the whole frame in the place of what the slot has of it: `queued` writes
-/// it behind what it is given, and says how long it is.
+/// The contents of a slot, with the whole frame in the place of what the slot has of it: `queued`
+/// writes it into the room that it gets, and says how long it is.
 pub(super) fn whole_slot<E>(
     slot: &[u8],
     whole: &mut Vec<u8>,
@@ -184,7 +184,7 @@ pub(super) fn whole_slot<E>(
     whole.extend_from_slice(&slot[..start.min(slot.len())]);
     whole.resize(start + length.min(QUEUED_MAX), 0);
     let n = queued(&mut whole[start..])?;
-    // What comes is longer where it is not the frame of this slot, which then is cut.
+    // The queued frame is longer where it is not the frame of this slot, and then it is cut.
     whole.truncate(start.saturating_add(n));
     let captured = whole.len() - start;
     if let Some(place) = whole.get_mut(IN_SLOT.captured..IN_SLOT.captured + 4) {

@@ -1,4 +1,4 @@
-//! What time it is: the one place where captures look at clocks, those by DPDK too.
+//! The time: the one place where captures look at clocks, those by DPDK too.
 
 use super::options::Stamps;
 use rustix::event::{Timespec, poll};
@@ -32,8 +32,8 @@ impl Clock {
         }
     }
 
-    /// What time it is; `None` where a foreign clock was not seen yet. Of a foreign clock it is
-    /// known only how far it went since a frame came.
+    /// The time; `None` where a foreign clock was not seen yet. Of a foreign clock it is known only
+    /// how far it went since a frame came.
     pub(crate) fn time(&mut self) -> Option<i64> {
         Some(if self.foreign {
             let (ts, since) = self.latest.as_mut()?;
@@ -63,7 +63,7 @@ impl Stopwatch {
 pub(crate) fn pause_ns(ns: u64) {
     let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
     let time = Timespec { tv_sec: seconds as i64, tv_nsec: ns as i64 };
-    // What else may end it is of no interest: callers look again.
+    // Other reasons for its end are of no interest: callers look again.
     let _ = poll(&mut [], Some(&time));
 }
 

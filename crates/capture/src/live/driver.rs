@@ -2,8 +2,8 @@
 //! reports what happens to interfaces. Frames come from a [`LiveDevice`], which lends them a batch
 //! at a time.
 //!
-//! A capture ends when its stop flag is set, when all its interfaces are removed, or
-//! when the device fails. What came before that is delivered, and what was lost until then is said.
+//! A capture ends when its stop flag is set, when all its interfaces are removed, or when the
+//! device fails. Frames that came before that are delivered, and what was lost until then is said.
 
 use super::clock::{Clock, Stopwatch};
 use super::event::{LinkState, ReportEvent};
@@ -51,7 +51,7 @@ pub trait LiveDevice: Send {
     /// Asks interfaces what they dropped.
     fn count_drops(&self);
 
-    /// What was lost so far, with what interfaces had dropped when they were last asked.
+    /// The frames lost so far, with those that interfaces had dropped when they were last asked.
     fn lost(&self) -> Lost;
 
     /// The capture ends now, if that is known by the clock whose times frames bear. Returns the
@@ -64,7 +64,7 @@ pub trait LiveDevice: Send {
     /// Whether there are frames to take, though none is at hand: batches hold all the memory.
     fn is_held_up(&mut self) -> bool;
 
-    /// What was received, filtered and lost on each interface, by their numbers.
+    /// The frames received, filtered and lost on each interface, by the interfaces' numbers.
     fn accounts(&self) -> Vec<Account>;
 }
 
@@ -83,8 +83,7 @@ struct Link {
 }
 
 impl Links {
-    /// Interfaces of these names, all up. What a device notices of them is
-    /// reported.
+    /// Interfaces of these names, all up. Changes of them that a device notices are reported.
     pub fn new(names: impl IntoIterator<Item = String>, report: Option<ReportEvent>) -> Links {
         let all = names.into_iter().map(|name| Link { name, state: LinkState::Up }).collect();
         Links {
@@ -212,7 +211,7 @@ impl<D: LiveDevice> Driver<D> {
         self.links = links;
     }
 
-    /// What is driven.
+    /// The device that is driven.
     pub fn device(&self) -> &D {
         &self.device
     }
@@ -236,7 +235,7 @@ impl<D: LiveDevice> Driver<D> {
         let waited = Stopwatch::start();
         loop {
             self.end_if_asked()?;
-            // What came until this moment is there, or on its way.
+            // Frames that came until this moment are there, or on their way.
             let now = self.clock.time();
             if self.look()? {
                 self.deliver(batch);

@@ -23,7 +23,7 @@ pub enum LiveError {
     Buffer,
     /// There is no interface of this name.
     NoInterface {
-        /// What else could be captured from.
+        /// The names of the interfaces that there are.
         known: Vec<String>,
     },
     /// Adapters were to put their times on frames of all interfaces.
@@ -45,7 +45,7 @@ pub enum LiveError {
     },
     /// The kernel refuses something else.
     Refused {
-        /// What was asked for.
+        /// The request that is refused.
         what: &'static str,
         /// The kernel's words.
         source: io::Error,

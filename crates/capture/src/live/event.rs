@@ -1,11 +1,11 @@
-//! What happens to interfaces while frames are captured from them.
+//! Events of interfaces while frames are captured from them.
 
 use std::fmt;
 
 /// Is called with each event, by the thread that reads.
 pub type ReportEvent = Box<dyn Fn(&Event) + Send>;
 
-/// What happened to an interface while it was captured from.
+/// An event of an interface while it was captured from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -61,7 +61,7 @@ pub enum LinkState {
 }
 
 impl LinkState {
-    /// What is reported when an interface comes to be so.
+    /// The event that is reported when an interface comes to be so.
     pub(super) fn event(self, name: String) -> Event {
         match self {
             LinkState::Up => Event::Up(name),

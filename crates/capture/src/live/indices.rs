@@ -5,7 +5,7 @@ use crate::limits::{INDICES_ASK_MS, INDICES_MAX, INDICES_OLD_MS};
 use std::collections::HashMap;
 use weir_packet::interface::{CapturePoint, InterfaceNames};
 
-/// What is known of them.
+/// The known interfaces, by number.
 #[derive(Debug)]
 pub(super) struct Indices {
     names: InterfaceNames,
@@ -102,7 +102,7 @@ fn kernel() -> Option<Kernel> {
     None
 }
 
-/// What interfaces there are.
+/// The interfaces that there are.
 #[cfg(target_os = "linux")]
 fn all(kernel: &Kernel) -> Vec<(u32, String)> {
     let all = kernel.all().unwrap_or_default();

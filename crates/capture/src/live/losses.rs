@@ -1,4 +1,4 @@
-//! What a capture lost since it was last asked.
+//! The frames that a capture lost since it was last asked.
 
 use super::clock::Stopwatch;
 use crate::limits::{REACHED_BEHIND_NS, READ_PAUSE_MS, WAIT_MS};
@@ -13,7 +13,7 @@ use weir_packet::source::{FrameBatch, Gap, Lost, PauseLosses};
 #[derive(Debug)]
 pub(super) struct Losses {
     asked: Stopwatch,
-    /// What time it was before that.
+    /// The time before that.
     since: i64,
     /// The count then.
     counted: u64,
@@ -22,7 +22,7 @@ pub(super) struct Losses {
     by_ring: u64,
     /// Frames that the ring lost while nothing was read.
     pub(super) unread: PauseLosses,
-    /// What batches have not said yet.
+    /// The gap that batches have not said yet.
     pub(super) gap: Option<Gap>,
     /// Whether frames bear the times of another clock.
     foreign: bool,
@@ -30,7 +30,7 @@ pub(super) struct Losses {
     open: OpenGap,
 }
 
-/// What is known of the end of a gap.
+/// The end of an open gap, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum OpenGap {
     /// There is none.
@@ -144,7 +144,7 @@ mod tests {
         losses.take_all(lost(5), (Some(SECOND), Some(SECOND + 1)));
         let open = |frames, since| Some(Gap { frames, since, until: Gap::OPEN });
         assert_eq!(losses.gap.take(), open(5, 0));
-        // What was in the rings then says nothing of its end.
+        // Frames that were in the rings then say nothing of its end.
         losses.saw(2 * SECOND);
         assert_eq!(losses.gap, None);
         losses.take_all(lost(8), (Some(2 * SECOND), Some(2 * SECOND + 1)));

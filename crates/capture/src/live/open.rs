@@ -252,7 +252,7 @@ fn start<'a>(
     sockets: impl Iterator<Item = &'a PacketSocket> + Clone,
 ) -> Result<bool, SourceError> {
     let set = |code: &Code| sockets.clone().try_for_each(|socket| socket.filter(code));
-    // What a cooked header says is not where the kernel's filter would look.
+    // The fields of a cooked header are not where the kernel's filter would look.
     let kernel = filter.filter(|_| plan.shape == Shape::Raw);
     let code = |filter: Option<&Code>, snaplen| {
         program(options.direction, plan.loopback, snaplen, filter.map(|code| &code[..]))

@@ -53,7 +53,7 @@ pub enum Handover {
     AtOnce,
 }
 
-/// What a program for the sockets of an interface depends on.
+/// The facts that a program for the sockets of an interface depends on.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug)]
 pub struct SocketSite<'a> {
@@ -63,7 +63,7 @@ pub struct SocketSite<'a> {
     pub link: LinkType,
     /// The frames that are wanted.
     pub direction: Directions,
-    /// What goes out by the interface of this number comes in by it too, and is wanted once.
+    /// Frames that go out by the interface of this number come in by it too, and are wanted once.
     pub loopback: Option<u32>,
     /// Bytes to keep of each frame at most.
     pub snaplen: u32,

@@ -11,8 +11,8 @@
 //! be asked for, and a peer that waits for an answer waits that long with every packet.
 //!
 //! A block is used up when it is handed over, however few frames are in it. So where nothing is
-//! read for a while, blocks hold some time and not their bytes. What comes then overflows into a
-//! ring of slots, which all rings of blocks of an interface share (PACKET_FANOUT_FLAG_ROLLOVER).
+//! read for a while, blocks hold some time and not their bytes. Frames that come then overflow into
+//! a ring of slots, which all rings of blocks of an interface share (PACKET_FANOUT_FLAG_ROLLOVER).
 //!
 //! Every frame that an interface hands to the capture is delivered, filtered, or counted as lost.
 //! Rings are read in the order of their oldest frames; the order of frames on different rings is
@@ -111,7 +111,7 @@ impl LiveDevice for PacketSockets {
     }
 
     fn reached(&self, now: Option<i64>) -> Option<i64> {
-        // What came shortly before may lie in a block that was not handed over yet.
+        // Frames that came shortly before may lie in a block that was not handed over yet.
         Some(now?.saturating_sub(REACHED_BEHIND_NS))
     }
 

@@ -29,7 +29,7 @@ use weir_packet::walk::supported;
 pub struct PcapDevice {
     /// Its name.
     pub name: String,
-    /// What libpcap says of it.
+    /// The words of libpcap about it.
     pub description: Option<String>,
     /// Whether it is switched on, as far as libpcap knows.
     pub up: bool,
@@ -85,7 +85,7 @@ pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, S
 pub struct PcapSource(Driver<PcapDevices>);
 
 impl PcapSource {
-    /// What each device gives, in words.
+    /// A line for each device: its name, libpcap's version, its link type, the unit of its times.
     pub fn describe(&self) -> Vec<String> {
         let version = libpcap::version().unwrap_or_default();
         let line = |device: &CapturedDevice| {
@@ -220,8 +220,8 @@ impl LiveDevice for PcapDevices {
         lost
     }
 
-    /// What came until then is still taken. Where times have nothing to do with the
-    /// clock, all packets that are there are taken.
+    /// Packets that came until then are still taken. Where times have nothing to do with the clock,
+    /// all packets that are there are taken.
     fn close(&mut self, now: Option<i64>, _links: &Links) -> Result<i64, SourceError> {
         Ok(now.unwrap_or(i64::MAX))
     }

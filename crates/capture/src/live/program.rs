@@ -1,4 +1,4 @@
-//! What the kernel is to keep of the frames of a socket, as a program of classic BPF.
+//! The program of classic BPF that says what the kernel is to keep of the frames of a socket.
 //!
 //! Behind the rules about direction comes the capture filter. Of a frame whose VLAN tag stands
 //! beside it the kernel's filter would see no tag, and a filter means the frame as it was on the
@@ -25,8 +25,8 @@ const OUTGOING: u32 = libc::PACKET_OUTGOING as u32;
 /// Refuses every frame.
 pub(super) const NOTHING: [Instruction; 1] = [Instruction::REFUSE];
 
-/// The program for a socket that sees both directions. What goes out by the interface `loopback`
-/// comes in by it too, and is wanted once.
+/// The program for a socket that sees both directions. Frames that go out by the interface
+/// `loopback` come in by it too, and are wanted once.
 pub(super) fn program(
     direction: Directions,
     loopback: Option<u32>,

@@ -52,7 +52,7 @@ pub(super) enum Memory {
         ring: sys::ring::Slots,
         /// The frame being read, if it is longer than a slot: then it has memory of its own.
         long: Option<Arc<Vec<u8>>>,
-        /// What went wrong on the socket, and was reported instead of such a frame.
+        /// The error on the socket that was reported instead of such a frame.
         error: Option<io::Error>,
     },
 }
@@ -110,7 +110,7 @@ impl Memory {
         }
     }
 
-    /// What frames of the last take lie in.
+    /// The memory that frames of the last take lie in.
     #[inline(always)]
     fn chunk(&self) -> Option<Chunk> {
         match self {
@@ -121,7 +121,7 @@ impl Memory {
     }
 }
 
-/// What this side counted.
+/// The counts of this side.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counts {
     /// Frames put into batches.
@@ -132,7 +132,7 @@ pub(super) struct Counts {
     pub(super) unread: u64,
 }
 
-/// What the kernel counted.
+/// The counts of the kernel.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct KernelCounts {
     /// Frames for the ring, with those that found no room.
@@ -233,12 +233,12 @@ impl SocketRing {
         self.socket.filter(&NOTHING)
     }
 
-    /// What this side counted.
+    /// The counts of this side.
     pub(super) fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What the kernel counted until now.
+    /// The counts of the kernel until now.
     pub(super) fn kernel_counts(&self) -> KernelCounts {
         let mut counted = self.kernel.get();
         // A socket that can't be asked has no further counts.

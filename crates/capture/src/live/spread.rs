@@ -20,7 +20,7 @@ const IPV4: u32 = 0x0800;
 const IPV6: u32 = 0x86dd;
 const TAGS: [u32; 2] = [0x8100, 0x88a8];
 const PPPOE: u32 = 0x8864;
-/// What a PPP header says before IPv4 and IPv6.
+/// The protocol numbers in a PPP header before IPv4 and IPv6.
 const PPP_IPV4: u32 = 0x0021;
 const PPP_IPV6: u32 = 0x0057;
 /// Transport protocols whose headers begin with two ports: TCP, UDP, SCTP.

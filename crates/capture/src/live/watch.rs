@@ -23,8 +23,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches interfaces of these names, [`ANY`] for all. What happens from now on is kept until
-    /// it is reported.
+    /// Watches interfaces of these names, [`ANY`] for all. Events from now on are kept until they
+    /// are reported.
     pub(crate) fn new(names: &[String]) -> io::Result<Watch> {
         // In this order: what happens between is said twice, which does no harm.
         let (changes, all) = (LinkChanges::open()?, Interfaces::open()?);
@@ -79,7 +79,7 @@ impl Watch {
 #[derive(Default)]
 struct WatchedLinks {
     links: BTreeMap<u32, Link>,
-    /// What is to be reported first.
+    /// The events that are to be reported first.
     unreported: Vec<Event>,
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// What is reported of interface 7, which is captured by `name`, as it is said to be so.
+    /// The events reported of interface 7, which is captured by `name`, as it is said to be so.
     fn reports(any: bool, at_first: bool, then: &[Option<bool>]) -> Vec<String> {
         let reported = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&reported);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_packet::fields::FieldId;
 
-/// What is asked for.
+/// A request for frames.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wanted {
     /// The name of the file: letters, digits, `.`, `_`, `-` and `+`.
@@ -32,7 +32,7 @@ struct Requests {
     waiting: Mutex<Waiting>,
 }
 
-/// What was asked for, and how often in vain.
+/// The requests that wait, and how many others were refused.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) wanted: Vec<Wanted>,
@@ -51,7 +51,7 @@ impl Asking {
         self.0.asked.store(true, Ordering::Release);
     }
 
-    /// What was asked for since this was last called.
+    /// The requests since this was last called.
     pub(super) fn take(&self) -> Waiting {
         if !self.0.asked.load(Ordering::Relaxed) {
             // A plain load most of the time: it is looked at for every batch.

@@ -7,9 +7,9 @@ use std::{error, fmt, io};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LookbackError {
-    /// What was asked for is not the name of a file.
+    /// The name that was asked for is not that of a file.
     NotAName {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
     },
     /// The system refused something.

@@ -13,7 +13,7 @@ const NAME_MAX: usize = 255;
 pub(super) struct CaptureFile {
     file: Handle,
     format: Format,
-    /// What the writer has not been given yet.
+    /// The bytes that the writer has not been given yet.
     waiting: FileChunk,
     /// Bytes of frames so far.
     bytes: u64,

@@ -152,7 +152,7 @@ impl FrameRing {
         (kept, at + HEAD + caplen)
     }
 
-    /// A cursor at the first of the records that are there now. What comes later is not read.
+    /// A cursor at the first of the records that are there now. Later records are not read.
     pub(super) fn cursor(&self) -> RingCursor {
         RingCursor { number: 0, at: 0, end: self.first + self.records as u64 }
     }

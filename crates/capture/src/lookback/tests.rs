@@ -88,7 +88,7 @@ fn options(folder: &Path, bytes: usize) -> LookbackOptions {
     LookbackOptions { folder: folder.to_owned(), ..LookbackOptions::new(bytes) }
 }
 
-/// What a file is to hold: frames of that time for which `keep` holds.
+/// The frames that a file is to hold: those of that time for which `keep` holds.
 fn those(
     frames: &[(i64, Vec<u8>)],
     (from, to): (i64, i64),
@@ -383,11 +383,11 @@ fn a_disk_that_hangs_does_not_stall_reading() {
     let so_far = tally.now();
     assert_eq!((so_far.files, so_far.frames), (0, 0));
     assert!((400..800).contains(&so_far.missed), "{so_far:?}");
-    // What asks now finds no room.
+    // A request now finds no room.
     asking.ask(wanted("b.pcapng", ever, 0, vec![]));
     assert!(!lookback.fill(&mut batch).expect("the end"));
     assert_eq!(tally.now(), LookbackCounts { refused: 1, ..so_far.clone() });
-    // What is queued is written in the end, whole.
+    // The queued frames are written in the end, whole.
     disk.change(|state| state.goes = true);
     let counts = lookback.finish().expect("kept");
     let there = disk.read("a.pcapng");

@@ -1,9 +1,9 @@
 //! The thread that makes and writes files of frames around alerts: a disk that is slow or hangs
 //! does not stop the reading of frames.
 //!
-//! What is to be done waits in a queue, in order: a file is opened, gets bytes, ends. Its bound is
-//! in bytes. Where it is full, frames are [left out](WhenFull::LeaveOut) before they become bytes,
-//! so that what is written of a file is always whole.
+//! Tasks wait in a queue, in order: a file is opened, gets bytes, ends. Its bound is in bytes.
+//! Where it is full, frames are [left out](WhenFull::LeaveOut) before they become bytes, so that
+//! what is written of a file is always whole.
 
 use super::counts::Tally;
 use super::error::LookbackError;

@@ -5,9 +5,8 @@ use std::{error, fmt, io};
 use weir_packet::ethernet::link_name;
 use weir_packet::source::LinkType;
 
-/// Why frames can't go to an outlet: the error within an [`io::Error`]. What opening it found
-/// wrong is a [`SendError`](crate::send::SendError), and of files a
-/// [`WriteError`](crate::write::WriteError).
+/// Why frames can't go to an outlet: the error within an [`io::Error`]. An error of opening it is a
+/// [`SendError`](crate::send::SendError), and of files a [`WriteError`](crate::write::WriteError).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OutletError {

@@ -1,4 +1,4 @@
-//! What a wire carries, and what a frame gets in front of it for that.
+//! The kind of packets that a wire carries, and the header that a frame gets for that.
 
 use weir_packet::egress::Refusal;
 use weir_packet::shorten::{ip_start, may_be_ip, version};
@@ -28,7 +28,7 @@ const GRE_SEQUENCE: u16 = 0x1000;
 /// The flag of a VXLAN header that has a segment (RFC 7348, section 5).
 const VXLAN_SEGMENT: u8 = 0x08;
 
-/// What goes before a frame.
+/// The header before a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     bytes: [u8; HEADER_MAX],
@@ -53,7 +53,7 @@ impl Header {
     }
 }
 
-/// What a wire carries.
+/// The kind of packets that a wire carries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Carries {
     /// Ethernet frames.
@@ -181,7 +181,7 @@ mod tests {
         check(Carries::Gre(None), raw, &[0x60; 40], Ok((0, &[0, 0, 0x86, 0xdd])));
         check(Carries::Gre(None), LinkType::NULL, &[0x60; 40], Ok((4, &[0, 0, 0x86, 0xdd])));
         check(Carries::Gre(None), LinkType::RADIOTAP, ip, Err(Refusal::LinkType));
-        // What is known before any frame agrees.
+        // The answer for a link type, before any frame, agrees.
         let every = [
             (Carries::Ethernet, [true, false, false]),
             (Carries::Ip, [true, true, false]),

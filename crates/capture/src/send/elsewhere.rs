@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use weir_packet::egress::{Refused, Sent};
 use weir_packet::source::LinkType;
 
-/// What devices are made by: nothing.
+/// The file that devices are made by: none.
 pub(crate) const DEVICES: &str = "";
 
 /// A wire that there is not.

@@ -59,12 +59,12 @@ pub enum SendError {
         name: String,
         /// The reason.
         source: io::Error,
-        /// What the user can try.
+        /// The remedy that the user can try.
         remedy: Remedy,
     },
 }
 
-/// What the user can try against a refusal.
+/// A remedy that the user can try against a refusal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Remedy {

@@ -1,4 +1,4 @@
-//! What the name of an outlet means: told by its form alone, never by what there happens to be.
+//! The meaning of an outlet's name: told by its form alone, never by what there happens to be.
 //!
 //! | form | place |
 //! |---|---|
@@ -84,7 +84,7 @@ pub enum Wrap {
     },
 }
 
-/// Why a name means no place. What it displays names the outlet and says what to try.
+/// Why a name means no place. The text that it displays names the outlet and says what to try.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlaceError {
     name: String,
@@ -215,7 +215,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
     Ok((host.to_owned(), port))
 }
 
-/// What may stand after the `?`.
+/// The options that may stand after the `?`.
 #[derive(Default)]
 struct Options {
     vni: Option<u32>,

@@ -16,8 +16,8 @@ pub trait Transmit {
     fn is_up(&self) -> bool;
 
     /// How many of the frames that there was room for it has thrown away and did not report
-    /// before, up to `most`; it reports the others later. What it knows may be some milliseconds
-    /// old, but not right after [`Transmit::drain`].
+    /// before, up to `most`; it reports the others later. Its count may be some milliseconds old,
+    /// but not right after [`Transmit::drain`].
     fn thrown_away(&mut self, most: u64) -> u64;
 
     /// Waits a little until frames that there was room for have left: at the end, and where

@@ -72,7 +72,7 @@ impl TunTapSender {
     }
 }
 
-/// What to try where a device can't be opened. `there`: whether there was an interface of its name.
+/// The remedy where a device can't be opened. `there`: whether there was an interface of its name.
 fn remedy(e: &io::Error, name: &str, there: bool) -> Remedy {
     match e.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Remedy::permission(e, "cap_net_admin"),

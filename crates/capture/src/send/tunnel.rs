@@ -72,7 +72,7 @@ impl TunnelSender {
             Some(libc::EAGAIN) => Attempt::Full,
             Some(libc::ENOBUFS) => Attempt::FullUntold,
             Some(libc::EMSGSIZE) => Attempt::Refused(Refusal::Long, error),
-            // What the other end answered to an earlier packet.
+            // The answer of the other end to an earlier packet.
             Some(libc::ECONNREFUSED | libc::ENOPROTOOPT) => Attempt::Again(error),
             Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN) => {
                 Attempt::Away(Refusal::Unreachable)

@@ -20,7 +20,7 @@ use weir_packet::egress::{Refusal, Refused, Sent};
 use weir_packet::shorten::make_whole;
 use weir_packet::source::LinkType;
 
-/// What sends frames.
+/// A sender of frames.
 enum Port {
     Interface(InterfaceSender),
     Xdp(Box<XdpSender>),
@@ -69,7 +69,7 @@ pub(crate) struct Wire {
     anew: Vec<u8>,
     /// Whether an error was reported that has no name in the ledger.
     noted: bool,
-    /// What may be thrown away later, outlet by outlet.
+    /// Frames that may be thrown away later, outlet by outlet.
     taken: Vec<Taken>,
 }
 
@@ -380,7 +380,7 @@ impl Port {
         }
     }
 
-    /// What can be waited on for room.
+    /// The descriptor that can be waited on for room.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Port::Interface(interface) => Some(interface.socket()),

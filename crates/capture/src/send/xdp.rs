@@ -87,7 +87,7 @@ impl XdpSender {
         Ok((xdp, Carries::Ethernet))
     }
 
-    /// What can be waited on until there is room; `None` while it is away.
+    /// The descriptor that can be waited on until there is room; `None` while it is away.
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.open.as_ref().map(|open| open.socket.as_fd())
     }
@@ -237,7 +237,7 @@ fn bind(socket: &XdpSocket, index: u32, tries: u32) -> io::Result<u32> {
     Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// What to try where AF_XDP is refused.
+/// The remedy where AF_XDP is refused.
 fn remedy(e: &io::Error) -> Remedy {
     match e.raw_os_error() {
         Some(libc::EBUSY) => Remedy::XdpQueues,

@@ -1,5 +1,5 @@
-//! bpf(2): maps, programs, links. What is made goes when its file descriptor does, with the
-//! process that held it at the latest.
+//! bpf(2): maps, programs, links. A map, program or link goes when its file descriptor does, with
+//! the process that held it at the latest.
 //!
 //! It is sound: every command gets the leading part of `union bpf_attr` that it reads, as
 //! a `#[repr(C)]` struct of integers without padding, and its size; pointers in it are to slices
@@ -43,18 +43,19 @@ const BEFORE: u32 = 1 << 3;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const TEST_LIVE_FRAMES: u32 = 1 << 1;
 
-/// What is read into, though the kernel may write more than a short frame at its tail.
+/// The room beyond a packet that its result is read into: the kernel may write more than a short
+/// frame at its tail.
 const TAILROOM: usize = 4096;
 
-/// What a program is for.
+/// The purpose of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum ProgramKind {
     /// A socket's filter, or what spreads packets over the sockets of a fanout group.
     SocketFilter = 1,
-    /// What traffic control does with each packet that an interface receives or sends.
+    /// The step of traffic control for each packet that an interface receives or sends.
     TrafficControl = 3,
-    /// What an interface does with each frame it receives.
+    /// The step of an interface for each frame it receives.
     Xdp = 6,
 }
 
@@ -67,7 +68,7 @@ pub struct Program {
 /// Why the kernel does not take a program.
 #[derive(Debug)]
 pub struct LoadError {
-    /// What the system call said.
+    /// The error of the system call.
     pub source: io::Error,
     /// The verifier's words, if it came to that; their end, where they are many.
     pub log: String,
@@ -86,10 +87,10 @@ impl std::error::Error for LoadError {
     }
 }
 
-/// What one run of a program gave.
+/// The result of one run of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TestRun {
-    /// What the program returned.
+    /// The number that the program returned.
     pub returned: u32,
     /// The packet as the program left it.
     pub data: Vec<u8>,
@@ -97,7 +98,7 @@ pub struct TestRun {
     pub duration_ns: u32,
 }
 
-/// What the kernel tells of a program.
+/// The facts that the kernel tells of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgramInfo {
     /// Its number in the system.
@@ -283,7 +284,7 @@ impl Program {
         Ok(u32::from_ne_bytes([a, b, c, d]))
     }
 
-    /// What is known of the program of this number in the system.
+    /// The facts known of the program of this number in the system.
     ///
     /// # Errors
     /// When there is none, or without the capability CAP_SYS_ADMIN.

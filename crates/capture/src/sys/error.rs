@@ -1,9 +1,9 @@
-//! What this crate finds wrong with the kernel, or with what it is asked for.
+//! Faults that this crate finds with the kernel, or with what it is asked for.
 
 use std::{error, fmt, io};
 
-/// What is wrong with the kernel, or with what it is asked for, besides its own errors: the error
-/// within an [`io::Error`].
+/// A fault of the kernel, or of what it is asked for, besides its own errors: the error within an
+/// [`io::Error`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum KernelError {
@@ -22,7 +22,7 @@ pub enum KernelError {
     Processors {
         /// Its file.
         path: &'static str,
-        /// What is there, or why it can't be read.
+        /// The contents of the file, or why it can't be read.
         reason: String,
     },
 }

@@ -1,5 +1,5 @@
-//! What the ethtool ioctl tells of an interface (`linux/ethtool.h`): its driver, queues, rings,
-//! offloads, and how it spreads packets over queues.
+//! The facts that the ethtool ioctl tells of an interface (`linux/ethtool.h`): its driver, queues,
+//! rings, offloads, and how it spreads packets over queues.
 //!
 //! It is sound: every struct is laid out as that header says, lives through the call, and
 //! has room for as much as it says that it has; the kernel writes no more. All are plain numbers.
@@ -132,7 +132,7 @@ struct FeatureBits {
     bits: [[u32; 4]; NAMES_MAX / 32],
 }
 
-/// What it may do with packets.
+/// The features that it may apply to packets.
 pub(crate) fn features(name: &str) -> io::Result<Option<Vec<Feature>>> {
     let mask = 1 << FEATURES;
     let mut set = SetInfo { command: GET_STRING_SETS, reserved: 0, mask, len: 0, end: 0 };

@@ -1,5 +1,4 @@
-//! What interfaces there are, of the network namespace of the calling thread: getifaddrs(3) and
-//! netdevice(7).
+//! The interfaces of the network namespace of the calling thread: getifaddrs(3) and netdevice(7).
 //!
 //! It is sound: the list of getifaddrs is walked from its head by its own links, each of
 //! its pointers is looked at only where it is not null and as the type that its address family
@@ -25,8 +24,8 @@ pub(crate) struct Facts {
     pub(crate) address: Vec<u8>,
     /// Its IP addresses.
     pub(crate) ip: Vec<IpAddr>,
-    /// Frames that it had no room for, modulo 2^32. What the kernel drops behind that because
-    /// nobody takes its protocol or VLAN (`rx_dropped`) is seen by captures, and is not among
+    /// Frames that it had no room for, modulo 2^32. Frames that the kernel drops later because
+    /// nobody takes their protocol or VLAN (`rx_dropped`) are seen by captures, and are not among
     /// these.
     pub(crate) dropped: u32,
 }
@@ -105,7 +104,7 @@ fn numbers(name: &str) -> Option<(u32, u16)> {
     Some((link::index(name).ok()?, hardware.ok()?))
 }
 
-/// What an adapter can say of time (`struct ethtool_ts_info`).
+/// The time stamps that an adapter can give (`struct ethtool_ts_info`).
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct TimeStamping {

@@ -41,7 +41,7 @@ pub(crate) mod tun;
 #[expect(unsafe_code, reason = "memory shared with the kernel")]
 pub(crate) mod xsk;
 
-/// What a call into the system returned, or why it failed.
+/// The result of a call into the system, or why it failed.
 #[cfg(target_os = "linux")]
 pub(crate) fn checked(result: std::ffi::c_int) -> std::io::Result<std::ffi::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }

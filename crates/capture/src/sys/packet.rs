@@ -13,7 +13,7 @@ use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// What frames begin with.
+/// The header that frames begin with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     /// Their own link header.
@@ -22,7 +22,7 @@ pub(crate) enum Shape {
     Cooked,
 }
 
-/// What a socket counted since it was last asked (`PACKET_STATISTICS`).
+/// The counts of a socket since it was last asked (`PACKET_STATISTICS`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct PacketStatistics {
     /// Frames that passed the socket's filter, those among them that found no room too.
@@ -184,7 +184,7 @@ impl PacketSocket {
         usize::try_from(n).map_err(|_| io::Error::last_os_error())
     }
 
-    /// What happened since the last call; only for sockets with a ring.
+    /// The counts since the last call; only for sockets with a ring.
     pub(crate) fn statistics(&self) -> io::Result<PacketStatistics> {
         let counts: libc::tpacket_stats_v3 = self.get(libc::PACKET_STATISTICS)?;
         Ok(PacketStatistics {
@@ -279,7 +279,7 @@ impl Poll {
 
 fn wait(fds: &mut [libc::pollfd], timeout_ms: c_uint) {
     let timeout = c_int::try_from(timeout_ms).unwrap_or(c_int::MAX);
-    // SAFETY: so many entries, written to while the call lasts. What else may go wrong than a
-    // signal is that the kernel has no memory, which the next call will report.
+    // SAFETY: so many entries, written to while the call lasts. The only error besides a signal is
+    // that the kernel has no memory, which the next call will report.
     unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
 }

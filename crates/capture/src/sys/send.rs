@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// What a message consists of: a header and a frame, one after the other.
+/// The pieces of a message: a header and a frame, one after the other.
 pub(crate) type Pieces<'a> = [&'a [u8]; 2];
 
 /// Sends messages in order by a socket that has a destination, as many as it takes without waiting:

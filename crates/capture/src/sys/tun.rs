@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
-/// What TUN and TAP devices are made by.
+/// The file that TUN and TAP devices are made by.
 pub(crate) const DEVICES: &str = "/dev/net/tun";
 
 /// Whether frames have an Ethernet header.

@@ -6,15 +6,15 @@
 //! - *Rings.* Counters and entries are read and written as atomics, at offsets that the kernel
 //!   gave and that are checked against the length of the mapping. No plain reference to them
 //!   exists.
-//! - *The UMEM* reads as one slice of bytes while the kernel fills frames in it. What is read
-//!   through a batch are frames that the kernel has handed out and gets back only when no batch
-//!   refers to them (see [`loans`](crate::loans)); the other bytes may change at any time.
-//!   Code that looks a little beyond a frame may so see bytes that change, as in a mapped file
-//!   that somebody writes to: nothing relies on reading the same value twice, all access is by
-//!   checked slices, and what lies beyond a frame is masked away.
+//! - *The UMEM* reads as one slice of bytes while the kernel fills frames in it. The bytes read
+//!   through a batch are those of frames that the kernel has handed out and gets back only when no
+//!   batch refers to them (see [`loans`](crate::loans)); the other bytes may change at any time.
+//!   Code that looks a little beyond a frame may so see bytes that change, as in a mapped file that
+//!   somebody writes to: nothing relies on reading the same value twice, all access is by checked
+//!   slices, and what lies beyond a frame is masked away.
 //!
-//! What is sent is written by its one owner as plain memory, and only read by the kernel, while it
-//! is called.
+//! Frames to be sent are written by their one owner as plain memory, and only read by the kernel,
+//! while it is called.
 //!
 //! The kernel holds the pages of the UMEM as long as the socket is open, the mapping as long as any
 //! batch refers to it: in whatever order they go, nothing is written to memory of others.
@@ -245,12 +245,12 @@ impl XdpSocket {
         let _ = net::recv(&self.0, &mut [0_u8; 0][..], RecvFlags::DONTWAIT);
     }
 
-    /// What the kernel counted for this socket.
+    /// The kernel's counts for this socket.
     pub(crate) fn statistics(&self) -> io::Result<XdpStatistics> {
         Ok(sockopt::xdp_statistics(&self.0)?)
     }
 
-    /// What went wrong with it, once.
+    /// The error of the socket, told once.
     pub(crate) fn error(&self) -> Option<io::Error> {
         match sockopt::socket_error(&self.0) {
             Ok(Ok(())) => None,

@@ -18,7 +18,7 @@ pub enum TcxError {
     NoTimes,
     /// The kernel refused something.
     Refused {
-        /// What was tried.
+        /// The step that was tried.
         doing: &'static str,
         /// The kernel's words.
         source: io::Error,
@@ -40,7 +40,7 @@ impl TcxError {
         SourceError::Io { name: name.to_owned(), source: io::Error::new(kind, self) }
     }
 
-    /// What may help.
+    /// A hint that may help.
     fn hint(&self) -> Option<&'static str> {
         let error = match self {
             TcxError::Refused { source: e, .. } | TcxError::Attach(e) => e,

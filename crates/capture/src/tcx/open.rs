@@ -123,8 +123,8 @@ impl Opening<'_> {
         Ok(HookedPort::new(self.interface, link, links, promiscuous, counts))
     }
 
-    /// Whether packets that are sent are captured, and those that are received. What goes out by
-    /// loopback comes in by it, and is wanted once.
+    /// Whether packets that are sent are captured, and those that are received. Packets that go out
+    /// by loopback come in by it, and are wanted once.
     fn directions(&self) -> Vec<bool> {
         match self.options.direction {
             Directions::In => vec![false],

@@ -31,14 +31,14 @@ const SKB_VLAN_PROTO: i16 = 28;
 /// `TCX_NEXT`: other programs, and then the host, get the packet.
 const NEXT: i32 = -1;
 
-/// What a program is for.
+/// The parameters of a program.
 pub(super) struct Tap<'a> {
     /// The ring, and the memory with the count of what was lost, by their descriptors.
     pub(super) ring: i32,
     pub(super) lost: i32,
     /// Which of the counts is its own.
     pub(super) count: u32,
-    /// What its records are marked with.
+    /// The number that its records are marked with.
     pub(super) number: i32,
     /// Bytes of a packet that are kept, at most.
     pub(super) snaplen: u32,

@@ -48,11 +48,11 @@ pub(super) struct Reader<R> {
     memory: Arc<R>,
     /// The next record to read, counted as `consumed` is.
     next: u64,
-    /// What was found to be written.
+    /// The end of the bytes found to be written.
     produced: u64,
-    /// What was given back.
+    /// The end of the bytes given back.
     given: u64,
-    /// What batches refer to, in order: up to where each refers.
+    /// The chunks that batches refer to, in order: up to where each refers.
     lent: VecDeque<(Chunk, u64)>,
     free: Vec<Chunk>,
 }
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// What a test does next.
+    /// The next step of a test.
     #[derive(Clone, Debug)]
     enum Step {
         Reserve(u32),

@@ -57,7 +57,7 @@ pub(super) struct TcxHooks {
     points: Vec<CapturePoint>,
     /// The points of the batch that is being filled.
     of_batch: Vec<CapturePoint>,
-    /// What found no room, by interface.
+    /// The counts of packets that found no room, by interface.
     lost: SharedMemory,
     known: Interfaces,
     names: InterfaceNames,
@@ -69,7 +69,7 @@ pub(super) struct TcxHooks {
     waited_at: u64,
 }
 
-/// What the system's clock is ahead of the one whose times records bear.
+/// The nanoseconds by which the system's clock is ahead of the one whose times records bear.
 #[derive(Clone, Copy)]
 struct Offset(i64);
 
@@ -86,7 +86,7 @@ impl Offset {
     }
 }
 
-/// What the head of a record says.
+/// The fields of the head of a record.
 struct Head {
     ts: i64,
     len: u32,
@@ -95,7 +95,7 @@ struct Head {
 }
 
 impl Head {
-    /// Reads it. What a record says of its length is not believed beyond the record.
+    /// Reads it. The length that a record says is not believed beyond the record.
     #[inline(always)]
     fn read(bytes: &[u8], record: RingRecord) -> Option<Head> {
         let head = bytes.get(record.start..)?.first_chunk::<BYTES>()?;

@@ -34,8 +34,8 @@ pub fn fuzz_file(data: &[u8]) {
 }
 
 /// Writes records in both formats and checks that they read back as they were; times before 1970,
-/// and in pcap those after 2106, are the nearest that the format can say. What has no time keeps
-/// none where a simple packet block can hold it.
+/// and in pcap those after 2106, are the nearest that the format can say. A record without a time
+/// keeps none where a simple packet block can hold it.
 pub(crate) fn fuzz_rewrite(records: &[Record]) {
     const PCAP_TS_MAX: i64 = u32::MAX as i64 * 1_000_000_000 + 999_999_999;
     let first = records.first().map(|r| r.0);

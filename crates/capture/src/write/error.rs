@@ -13,7 +13,7 @@ pub enum WriteError {
     Compressed {
         /// The file.
         name: String,
-        /// What it may be called instead.
+        /// A name that it may have instead.
         plain: String,
     },
     /// The folder for further files is not there.
@@ -50,7 +50,7 @@ pub enum WriteError {
     Same {
         /// The file.
         name: String,
-        /// What the other outlet calls it.
+        /// The other outlet's name for it.
         other: String,
     },
     /// A further file is read or written otherwise by this run.

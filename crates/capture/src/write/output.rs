@@ -207,7 +207,7 @@ impl Output {
         Ok(())
     }
 
-    /// Refuses a frame of another link type than the first. What came before is kept.
+    /// Refuses a frame of another link type than the first. Frames that came before are kept.
     fn other_link(&mut self, first: LinkType, other: LinkType) -> io::Error {
         if let Err(e) = self.flush() {
             return e;

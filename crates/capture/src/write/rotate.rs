@@ -39,7 +39,7 @@ impl Rotation {
     }
 }
 
-/// What is to be done before a frame is written.
+/// The decision before a frame is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     /// It belongs into the same file.
@@ -144,7 +144,7 @@ impl RotatedFiles {
         if full { Turn::Next } else { Turn::Stay }
     }
 
-    /// What is to be done where a time begins; `None` where the same goes on.
+    /// The decision where a time begins; `None` where the same goes on.
     fn turn_by_time(&mut self, at: i64, seconds: NonZeroU64) -> Option<Turn> {
         let step = i64::try_from(seconds.get()).unwrap_or(i64::MAX);
         if let Some(since) = self.since {
@@ -177,8 +177,8 @@ impl RotatedFiles {
 
     /// The name with the time that it says, in seconds since 1970.
     fn dated(&self, at: i64) -> String {
-        // What can't be written was refused when the name was given; times beyond the calendar are
-        // those of its ends.
+        // A form of time that can't be written was refused when the name was given; times beyond
+        // the calendar are those of its ends.
         at_time(&self.base, at).unwrap_or_else(|_| self.base.clone())
     }
 

@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a pipe takes at once where it has room at all (`PIPE_BUF` of pipe(7)).
+/// The bytes that a pipe takes at once where it has room at all (`PIPE_BUF` of pipe(7)).
 const ROOM: usize = 4096;
 
 /// Writes to a file of any kind. Where it has to wait for a reader, it waits until it is asked to

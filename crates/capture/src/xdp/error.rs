@@ -8,7 +8,7 @@ use crate::limits::{XDP_FRAME_BYTES, XDP_INTERFACES_MAX, XDP_QUEUES_MAX};
 use std::{error, fmt, io};
 use weir_packet::source::SourceError;
 
-/// What the kernel refused, which says what may help.
+/// The step that the kernel refused, which says what may help.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Refused {
@@ -26,7 +26,7 @@ pub enum Refused {
     Memory(io::Error),
     /// Binding a socket to a queue.
     Bind(io::Error),
-    /// What stands in the text already.
+    /// The step that stands in the text already.
     Other(io::Error),
 }
 
@@ -78,11 +78,11 @@ pub enum XdpError {
     },
     /// The kernel refused something.
     Refused {
-        /// What was tried.
+        /// The step that was tried.
         doing: &'static str,
-        /// What the kernel said of what.
+        /// The kernel's error, by the step that it refused.
         why: Refused,
-        /// What may help.
+        /// A hint that may help.
         hint: Option<String>,
     },
 }
@@ -204,7 +204,7 @@ impl error::Error for XdpError {
     }
 }
 
-/// What to try.
+/// A hint on what to try.
 fn hint(why: &Refused, interface: &str) -> Option<String> {
     let (error, what) = match why {
         Refused::Bpf(e) => (e, "XDP programs"),

@@ -1,4 +1,4 @@
-//! What the kernel tells of interfaces, by rtnetlink(7).
+//! The kernel's facts about interfaces, by rtnetlink(7).
 
 use crate::limits::{LINK_CHANGES_BUFFER, NETLINK_BUFFER};
 use rustix::net::netlink::SocketAddrNetlink;
@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 pub(crate) struct LinkInfo {
     pub(crate) name: String,
     pub(crate) index: u32,
-    /// What its frames are like, an `ARPHRD_…`.
+    /// The type of its frames, an `ARPHRD_…`.
     pub(crate) hardware: u16,
     pub(crate) up: bool,
     /// Whether there is something at the other end.
@@ -158,8 +158,8 @@ pub(crate) enum LinkChange {
     Gone(u32),
 }
 
-/// What the kernel says of interfaces of the network namespace it was made in, since then. It is
-/// kept until it is read.
+/// The kernel's messages about interfaces of the network namespace it was made in, since then. They
+/// are kept until they are read.
 pub(crate) struct LinkChanges(OwnedFd);
 
 impl LinkChanges {

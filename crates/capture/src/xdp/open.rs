@@ -17,7 +17,7 @@ use std::io;
 use weir_packet::interface::{CapturePoint, Direction};
 use weir_packet::source::SourceError;
 
-/// What the kernel keeps of each frame's room (`XDP_PACKET_HEADROOM`).
+/// The bytes that the kernel keeps of each frame's room (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
 
 /// An Ethernet header with two VLAN tags.

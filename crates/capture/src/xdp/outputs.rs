@@ -146,7 +146,7 @@ fn since(now: (u64, u64), then: (u64, u64)) -> (u64, u64) {
     (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1))
 }
 
-/// What a look at an interface sees: what had been handed to it, and how it is.
+/// The findings of a look at an interface: what had been handed to it, and how it is.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     handed: (u64, u64),
@@ -154,7 +154,7 @@ struct Seen {
     downs: u32,
 }
 
-/// What the last look at an interface saw.
+/// The findings of the last look at an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct OutputLook {
     longest: u64,

@@ -8,7 +8,7 @@ use std::io;
 use weir_ebpf::{Alu, Assembler, Code, Cond, EbpfInstruction, Helper, Label, Reg::*, Size};
 use weir_packet::source::SourceError;
 
-/// What XDP programs return, from `enum xdp_action`.
+/// The numbers that XDP programs return, from `enum xdp_action`.
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 const XDP_REDIRECT: i32 = 4;
@@ -40,11 +40,11 @@ pub(super) struct Redirect {
     /// The interfaces that a query's program hands frames to.
     _outputs: Option<OutputMaps>,
     queues: u32,
-    /// What the length on the wire of each frame is marked with, which stands before it.
+    /// The number that marks the length on the wire of each frame, which stands before it.
     pub(super) mark: Option<u32>,
 }
 
-/// What the program counted of a queue.
+/// The program's counts of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Seen {
     /// Frames redirected to the queue's socket.
@@ -58,8 +58,8 @@ const LOADING_ON_CARD: &str = "loading the XDP program onto the card";
 
 impl Redirect {
     /// Loads the program for an interface with so many queues, on its card where that has a number.
-    /// What is offloaded runs before the redirection. Where the kernel can't cut frames (before
-    /// Linux 5.18), they go up whole.
+    /// The offloaded part of a query runs before the redirection. Where the kernel can't cut frames
+    /// (before Linux 5.18), they go up whole.
     pub(super) fn load(
         (interface, card): (&str, Option<u32>),
         queues: u32,
@@ -106,7 +106,7 @@ impl Redirect {
         self.sockets.update(&queue.to_ne_bytes(), &socket.to_ne_bytes())
     }
 
-    /// What was counted of a queue, by all CPUs.
+    /// The counts of a queue, by all CPUs.
     pub(super) fn seen(&self, queue: u32) -> io::Result<Seen> {
         let mut seen = Seen::default();
         let values = self.counters.lookup(&queue.to_ne_bytes())?.unwrap_or_default();
@@ -158,8 +158,8 @@ struct RedirectMaps<'a> {
 /// return action;
 /// ```
 ///
-/// What is offloaded is asked before the redirection, if the queue has a socket; `0` drops the
-/// frame, and a negative number says where it goes instead: to interfaces, or the host.
+/// The offloaded part of a query is asked before the redirection, if the queue has a socket; `0`
+/// drops the frame, and a negative number says where it goes instead: to interfaces, or the host.
 fn code(
     maps: RedirectMaps<'_>,
     queues: u32,

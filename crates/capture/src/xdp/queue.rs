@@ -169,7 +169,7 @@ impl Queue {
         n
     }
 
-    /// What the kernel counted for the socket.
+    /// The kernel's counts for the socket.
     pub(super) fn statistics(&self) -> Option<XdpStatistics> {
         self.socket.statistics().ok()
     }

@@ -14,7 +14,7 @@ pub(crate) trait RingIndices {
     fn producer(&self) -> &AtomicU32;
     /// How many were ever taken out.
     fn consumer(&self) -> &AtomicU32;
-    /// What the kernel asks for, see `XDP_RING_NEED_WAKEUP`.
+    /// The flags by which the kernel asks for calls, see `XDP_RING_NEED_WAKEUP`.
     fn flags(&self) -> &AtomicU32;
     /// The entries; a power of two of them, each of as many words as its ring says.
     fn words(&self) -> &[AtomicU64];

@@ -32,12 +32,12 @@ pub(super) struct Port {
     _link: Link,
     redirect: Redirect,
     query: PortQuery,
-    /// What was counted before the capture began.
+    /// The frames passed on before the capture began.
     passed_before: u64,
     missed: MissedFrames,
 }
 
-/// What a query's program counted, and where it hands frames.
+/// The counts of a query's program, and where it hands frames.
 pub(super) struct PortQuery {
     pub(super) counts: Option<ReadCounts>,
     pub(super) outputs: Option<Outputs>,
@@ -73,9 +73,8 @@ pub struct QueueCounts {
 ///   which the program passed on to the stack,
 /// - by the ring: those that came while the ring was full or all memory was in use.
 ///
-/// What is lost is asked of the kernel every
-/// [some milliseconds](crate::limits::XDP_COUNTS_EVERY_MS) while frames come, and whenever none
-/// does; [`Source::interfaces`] asks anew.
+/// The losses are asked of the kernel every [some milliseconds](crate::limits::XDP_COUNTS_EVERY_MS)
+/// while frames come, and whenever none does; [`Source::interfaces`] asks anew.
 pub struct XdpSource(Driver<XdpQueues>);
 
 /// All queues of a capture.
@@ -394,7 +393,7 @@ impl XdpQueues {
         self.now = self.now.max(system());
     }
 
-    /// What one interface has lost.
+    /// The losses of one interface.
     fn lost_of(&self, at: usize) -> Lost {
         let port = &self.ports[at];
         let passed = port.redirect.passed().unwrap_or(port.passed_before);

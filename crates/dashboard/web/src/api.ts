@@ -1,5 +1,5 @@
-// What the page asks of the run. The token is sent as a header, so nothing asks for a page of
-// another site.
+// The requests of the page to the run. The token is sent as a header, so nothing asks for a page
+// of another site.
 
 const STORED = "weir.token";
 
@@ -136,7 +136,7 @@ export async function sendCapture(file: File): Promise<string> {
   return ((await answer.json()) as { capture: string }).capture;
 }
 
-/** What has gone through a stage on a level. */
+/** Rows that have gone through a stage on a level. */
 export interface StageFlow {
   level: string;
   pipeline: number;

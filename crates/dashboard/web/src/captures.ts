@@ -16,7 +16,7 @@ export class CaptureChoice {
     private readonly say: (text: string, bad?: boolean) => void,
   ) {}
 
-  /** What the capture that is chosen is called; empty for what the run reads. */
+  /** The name of the capture that is chosen; empty for what the run reads. */
   get chosen(): string {
     return this.state.link.capture ?? "";
   }
@@ -31,7 +31,7 @@ export class CaptureChoice {
     if (this.chosen !== this.drawn && this.all) this.draw();
   }
 
-  /** What the chosen capture is called for people. */
+  /** The title of the chosen capture, for people. */
   get title(): string {
     const all = [...(this.all?.uploads ?? []), ...(this.all?.files ?? [])];
     return clean(all.find((one) => one.capture === this.chosen)?.title ?? this.chosen);

@@ -1,4 +1,4 @@
-// Time series by uPlot, stacked. What a chart shows also stands in a table beside it.
+// Time series by uPlot, stacked. The values of a chart also stand in a table beside it.
 
 import uPlot from "uplot";
 import { short, time } from "./format";

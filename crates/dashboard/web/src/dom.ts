@@ -1,4 +1,4 @@
-// Elements and texts. What comes from packets is only ever put in as text.
+// Elements and texts. Values from packets are only ever put in as text.
 
 export type Child = Node | string | null | undefined | false;
 
@@ -87,7 +87,7 @@ export function choice(
   return group;
 }
 
-/** What a row leads to: `act` by a click on it, or by its button, whose name is `label`. */
+/** The action of a row: `act` by a click on it, or by its button, whose name is `label`. */
 export interface Pick {
   label: (row: number) => string | undefined;
   act: (row: number) => void;

@@ -19,7 +19,7 @@ interface Checked {
   diagnostics: { from: number; to: number; severity: "error" | "warning"; message: string; help?: string }[];
 }
 
-/** What is wrong, by its line. */
+/** An error or a warning, by its line. */
 export interface Finding {
   line: number;
   severity: "error" | "warning";
@@ -34,7 +34,7 @@ interface Callbacks {
   typed: (text: string) => void;
 }
 
-/** What the icons of completion are called. */
+/** The names of the icons of completion. */
 const KINDS: Record<string, string> = {
   field: "property", key: "constant", part: "interface", function: "function", aggregate: "method", stage: "keyword",
 };

@@ -10,14 +10,14 @@ export interface Link {
   range?: [number, number];
   /** How much of the latest is shown where no range is chosen, in seconds. */
   seconds: number;
-  /** What tables of traffic are sorted by, where it is not bytes. */
+  /** The number that tables of traffic are sorted by, where it is not bytes. */
   order?: Order;
   /** The program that is shown. */
   program?: string;
   /** The text of a query that is not run yet. */
   query?: string;
   unit?: string;
-  /** What the time line is stacked by, where it is not protocols. */
+  /** The dimension that the time line is stacked by, where it is not protocols. */
   by?: Side;
   /** The capture that a query is to run over, where it is not what the run reads. */
   capture?: string;

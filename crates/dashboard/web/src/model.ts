@@ -17,10 +17,10 @@ const HOSTS_MAX = 150_000;
 
 export type Dimension = "host" | "pair" | "service" | "protocol" | "interface";
 
-/** What a time line is stacked by: all packets are known by it. */
+/** A dimension that a time line is stacked by: all packets are known by it. */
 export type Side = "protocol" | "interface";
 
-/** What tables are sorted by. */
+/** The number that tables are sorted by. */
 export type Order = keyof Amount;
 
 /** A condition on conversations. */
@@ -44,14 +44,14 @@ export interface Conversation extends Amount {
   interface: string;
 }
 
-/** What came by an interface and a protocol, and in how many conversations. */
+/** Traffic by an interface and a protocol, and in how many conversations. */
 interface Total extends Amount {
   protocol: string;
   interface: string;
   conversations: number;
 }
 
-/** What a host sent or received by an interface in a window. */
+/** Traffic that a host sent or received by an interface in a window. */
 interface HostAmount extends Amount {
   host: string;
   interface: string;
@@ -68,7 +68,7 @@ interface TrafficWindow {
 
 export const NOT_IP = "not IP";
 
-/** What stands for the interface where a capture names none. */
+/** The text that stands for the interface where a capture names none. */
 export const NO_NAME = "without name";
 
 function number(row: Row, name: string): number | null {
@@ -135,7 +135,7 @@ export function passes(one: Conversation, filters: Filter[]): boolean {
   return filters.every((filter) => has(one, filter) !== filter.excludes);
 }
 
-/** What hosts sent and received. */
+/** Traffic that hosts sent and received. */
 export interface Hosts {
   sent: Map<string, Amount>;
   received: Map<string, Amount>;
@@ -143,7 +143,7 @@ export interface Hosts {
   ofAll: boolean;
 }
 
-/** What a range of time holds. */
+/** The traffic of a range of time. */
 export interface Summary {
   windows: number;
   /** Milliseconds. */
@@ -158,8 +158,8 @@ export interface Summary {
   total: Amount;
   /** Whether that is all: filters of protocols and interfaces can tell of every packet. */
   exact: boolean;
-  /** What is in no conversation that is known: a part of the total, or where that is not exact,
-   * what other filters can't tell of. */
+  /** Traffic in no conversation that is known: a part of the total, or where that is not exact,
+   * traffic that other filters can't tell of. */
   unknown: Amount;
   /** Windows whose conversations are not kept, and those whose hosts are not. */
   without: { conversations: number; hosts: number };
@@ -302,7 +302,7 @@ export class Model {
     return { at, by };
   }
 
-  /** What meets the filters: all of it, or the conversations that are known to. */
+  /** Traffic that meets the filters: all of it, or the conversations that are known to. */
   private totals(window: TrafficWindow, filters: Filter[]): Total[] {
     if (filters.every(isExact)) return [...window.totals.values()].filter((one) => meets(one, filters));
     return window.conversations.filter((one) => passes(one, filters)).map((one) => ({ ...one, conversations: 1 }));
@@ -314,7 +314,7 @@ export class Model {
     return windows.filter((one) => one.at < first && one.totals.size > 0).length;
   }
 
-  /** What hosts sent and received, of all packets where filters are about interfaces at most. */
+  /** The traffic of hosts, of all packets where filters are about interfaces at most. */
   private static hosts(windows: TrafficWindow[], filters: Filter[], conversations: Conversation[]): Hosts {
     if (!filters.every(({ dimension }) => dimension === "interface")) {
       const [sent, received] = [group(conversations, (one) => one.src), group(conversations, (one) => one.dst)];

@@ -45,7 +45,7 @@ export function ofValue(state: State, filter: Filter, [from, to]: [number, numbe
   return { where: all.join(" and "), from: new Date(from).toISOString(), until: new Date(until).toISOString() };
 }
 
-/** What stands first of a packet. */
+/** The line that stands first of a packet. */
 function summary({ time, length, fields }: Packet): string {
   const cell = (name: string) => (fields[name] === undefined ? "" : clean(String(fields[name])));
   const end = (address: string, port: string) => (port ? `${address} port ${port}` : address);
@@ -84,7 +84,7 @@ function packetItem(packet: Packet): HTMLElement {
   return h("li", {}, details);
 }
 
-/** What is to be known of what was found. */
+/** Remarks on the packets that were found. */
 function remarks(found: FoundPackets): Child[] {
   const one = (bad: boolean, text: string) => h("p", { class: bad ? "bad" : "quiet" }, text);
   const out: Child[] = [];

@@ -55,7 +55,7 @@ function place(at: Place): string {
   return `output ${at.output + 1}`;
 }
 
-/** What has gone through a stage: now, and a while before. */
+/** Rows that have gone through a stage: now, and a while before. */
 interface Moving {
   flow: StageFlow;
   before?: StageFlow;
@@ -255,7 +255,7 @@ export class PlanView {
     return h("div", { class: "controls" }, h("label", { for: "plan-program" }, "Program"), select);
   }
 
-  /** What came of the program, and what the run counted of all of its programs. */
+  /** The counts of the program, and those of the run over all of its programs. */
   private counts(): HTMLElement {
     const one = this.state.programs.find(({ name }) => name === this.program);
     const { counts } = this.state;

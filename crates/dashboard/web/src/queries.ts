@@ -280,7 +280,7 @@ export class QueriesView {
     put(this.results, h("p", { class: "quiet" }, text));
   }
 
-  /** What the chart of an output shows: as the link says, or else what its columns suggest. */
+  /** The axes of an output's chart: as the link says, or else as its columns suggest. */
   private axes(output: OutputInfo): Axes | undefined {
     const { time, values, keys } = axes(output);
     const { link } = this.state;

@@ -97,7 +97,7 @@ export function draw(chart: Chart, rows: Row[], { time, value, by }: Axes): void
   chart.show(at, lines, (at[at.length - 1] ?? 0) - (at[0] ?? 0) < 10_000);
 }
 
-/** What a chart's colours mean. */
+/** The meaning of a chart's colours. */
 export function legend(rows: Row[], { value, by, time }: Axes): HTMLElement {
   const sums = new Map<string, number[]>();
   for (const row of rows) {

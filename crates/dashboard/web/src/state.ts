@@ -1,4 +1,4 @@
-// What all views share: the run, its programs, its rows, and the link.
+// The state that all views share: the run, its programs, its rows, and the link.
 
 import { Follower, api, type Batch, type Counts, type OutputInfo, type Program, type Row, type RunInfo } from "./api";
 import { FLOWS, Model, TRAFFIC, type Filter } from "./model";

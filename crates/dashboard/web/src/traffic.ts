@@ -16,7 +16,7 @@ import trafficText from "../../programs/page-traffic.weir";
 const ROWS = 12;
 const MORE_ROWS = 100;
 
-/** What page-flows.weir keeps of a window. */
+/** The conversations and hosts that page-flows.weir keeps of a window. */
 const CONVERSATIONS = 200;
 const HOSTS = 60;
 
@@ -70,7 +70,7 @@ export function filters(state: State): HTMLElement {
   return h("div", { class: "filters", "aria-label": "Filters", role: "group" }, ...all);
 }
 
-/** What tables lack that are made of conversations. */
+/** The traffic and windows that tables lack that are made of conversations. */
 export function conversationsLack({ exact, total, unknown, windows, without }: Summary): string[] {
   const lacks: string[] = [];
   const largest = `in none of the ${CONVERSATIONS} largest conversations of their windows`;
@@ -84,7 +84,7 @@ export function conversationsLack({ exact, total, unknown, windows, without }: S
   return lacks;
 }
 
-/** What the table of hosts lacks where it is made of all packets. */
+/** The traffic and windows that the table of hosts lacks where it is made of all packets. */
 function hostsLack({ hosts, total, windows, without }: Summary): string[] {
   const lacks: string[] = [];
   const unknown = (known: Map<string, Amount>) => [...known.values()].reduce((left, one) => left - one.bytes, total.bytes);
@@ -101,7 +101,7 @@ function tooFarBack(ofWhat: string, without: number, windows: number): string {
   return `The ${ofWhat} of ${whole(without)} of ${whole(windows)} windows are not kept: only totals go so far back.`;
 }
 
-/** What stands in place of traffic that nothing counts. */
+/** The section that stands in place of traffic that nothing counts. */
 export function uncounted(state: State): HTMLElement {
   const add = async () => {
     const programs: [string, string][] = [[TRAFFIC, trafficText], [FLOWS, flowsText]];
@@ -178,7 +178,7 @@ export class TrafficView {
     return this.unit === "conversations" ? "conversations" : `${this.unit}/s`;
   }
 
-  /** What tables are sorted by, and their shares are of. */
+  /** The number that tables are sorted by, and their shares are of. */
   private get order(): Order {
     return this.state.link.order ?? "bytes";
   }
@@ -259,7 +259,7 @@ export class TrafficView {
     return table(title, [this.side, `latest window, ${this.unitText}`, `mean, ${this.unitText}`, "share"], rows, new Set([1, 2, 3]));
   }
 
-  /** What came by each interface, and through each worker, of the whole run, whatever the filter. */
+  /** Packets by each interface, and by each worker, of the whole run, whatever the filter. */
   private ofRun(): HTMLElement[] {
     const { counts, workerRates } = this.state;
     const blocks: HTMLElement[] = [];

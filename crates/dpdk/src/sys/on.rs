@@ -6,7 +6,7 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a port is to be like.
+/// The setup that a port is to have.
 #[repr(C)]
 pub(crate) struct Wish {
     /// Bytes of memory for buffers.

@@ -218,7 +218,7 @@ impl Port {
         batch.len() as u64
     }
 
-    /// What it has counted.
+    /// The counts of the port.
     pub(crate) fn counts(&self) -> io::Result<Counts> {
         let mut counts = Counts::default();
         let _alone = lock();

@@ -1,4 +1,4 @@
-//! What every aggregate does.
+//! The interface of all aggregates.
 
 use super::cells::{Cells, CellsRef};
 use super::fused::CellStep;
@@ -47,7 +47,7 @@ impl Hints {
     pub(crate) const TABLE: Hints = Hints { step: None, merges_whole: true, keeps_aside: true };
 }
 
-/// One aggregate of one table. What does not fit in cells (sets, texts) it keeps itself.
+/// One aggregate of one table. It keeps itself the values that do not fit in cells (sets, texts).
 pub(crate) trait Aggregate: Send {
     /// Its properties that let its callers leave work out.
     fn hints(&self) -> Hints {

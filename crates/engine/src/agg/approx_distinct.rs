@@ -90,8 +90,8 @@ pub(super) fn estimate(sketch: &HllSketch) -> u64 {
     sketch.composite_estimate().round() as u64
 }
 
-/// What goes into a sketch for the value in the first parts of a packed key: integers, times and
-/// IPv4 addresses as the number they are, everything else as a hash.
+/// The item that goes into a sketch for the value in the first parts of a packed key: integers,
+/// times and IPv4 addresses as the number they are, everything else as a hash.
 pub(super) fn item_of_key(layout: &Layout, key: &[u64], parts: usize, pool: &Pool) -> u64 {
     let part = |p| {
         layout.part(key, p).map(|raw| match layout.place(p).1 {
@@ -127,7 +127,7 @@ impl ApproxDistinct {
         ApproxDistinct { classes, sketches: Vec::new(), bytes: 0, evicted: 0 }
     }
 
-    /// What goes into the sketches for each row that counts.
+    /// The items that go into the sketches, one for each row that counts.
     pub(super) fn items(&self, input: &Input<'_>, items: &mut [u64; BATCH]) {
         if let ([class], [column]) = (&self.classes[..], input.columns) {
             return each_item(*class, column, input, |i, item| items[i] = item);

@@ -62,7 +62,7 @@ impl FirstLast {
         held == 0 || if self.last { order >= held } else { order < held }
     }
 
-    /// What is noted of the time of the frame of this number.
+    /// The time that is noted of the frame of this number.
     #[inline(always)]
     fn noted(&self, frames: &FrameBatch, number: u64) -> Option<i64> {
         match self.by_time {

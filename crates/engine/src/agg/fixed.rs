@@ -28,7 +28,7 @@ pub(super) trait Fixed<const N: usize>: Send + 'static {
     fn finish(&self, cells: &[u64; N]) -> CellsResult;
 }
 
-/// What an aggregate comes to.
+/// The result of an aggregate.
 pub(super) enum CellsResult {
     /// This.
     Value(u128),

@@ -6,7 +6,7 @@
 use super::Cells;
 use weir_packet::limits::BATCH;
 
-/// What an aggregate of one cell does with a row that counts.
+/// The change that a row that counts makes to the cell of an aggregate of one cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CellStep {
     /// Adds one.

@@ -1,4 +1,4 @@
-//! What an aggregate is given of a batch.
+//! The input that an aggregate gets from a batch.
 
 use crate::rows::Arena;
 use weir_packet::bits::Bits;

@@ -112,7 +112,7 @@ fn round_floats(from: &[u64; BATCH], to: &mut [u64; BATCH], largest: u64) {
 }
 
 impl Quantile {
-    /// What a group's values come to where the one at the rank asked for counts as `rounded`: no
+    /// The quantile of a group's values where the one at the rank asked for counts as `rounded`: no
     /// result lies outside the smallest and the largest value, which are known as they came.
     fn bounded(&self, values: &Values<'_>, (rank, n): (u64, u64), rounded: u64) -> u128 {
         let Some(extremes) = values.extremes else { return rounded as u128 };

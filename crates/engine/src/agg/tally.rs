@@ -29,8 +29,8 @@ use weir_packet::limits::BATCH;
 
 /// How a result is read from the values of a group.
 pub(super) trait ResultReader: Send {
-    /// What makes words those that they are counted as, where that is not as they are. All readings
-    /// of one state say the same.
+    /// The rounding of words before they are counted, if any. All readings of one state say the
+    /// same.
     fn rounds(&self) -> Option<Rounding> {
         None
     }
@@ -56,7 +56,7 @@ pub(super) struct Tally {
     pool: Pool,
     /// The group of each row, as the last part of the key.
     group: Column,
-    /// What makes values those that they are counted as, where that is not as they are; and those.
+    /// The rounding of values before they are counted, if any; and the rounded values.
     rounding: Option<Rounding>,
     rounded: Column,
     evicted: u64,

@@ -24,7 +24,7 @@ pub(super) fn build(ty: &Type, root: bool) -> Box<dyn Aggregate> {
     }
 }
 
-/// What the variance is made into.
+/// The result that the variance is made into.
 #[derive(Clone, Copy)]
 enum To {
     Variance,
@@ -115,7 +115,7 @@ impl Exact {
 fn nearest(words: &[u64; 4]) -> f64 {
     let top = words.iter().rposition(|&w| w > 0).unwrap_or(0).max(1);
     let high = (words[top] as u128) << 64 | words[top - 1] as u128;
-    // What lies below 65 bits or more only says where to round.
+    // The bits below the highest 65 or more only say where to round.
     let rest = words[..top - 1].iter().any(|&w| w > 0);
     let unit = (1u128 << 64) as f64;
     (1..top).fold((high | u128::from(rest)) as f64, |x, _| x * unit)

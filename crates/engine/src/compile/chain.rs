@@ -34,7 +34,7 @@ pub(super) enum ChainInput<'a> {
     Rows(&'a Schema, &'a Carry),
 }
 
-/// What rows come to at the end of a chain.
+/// The fate of rows at the end of a chain.
 pub(super) enum Ending {
     /// They go on as rows.
     Rows(Gather),
@@ -317,7 +317,7 @@ impl<'a> ChainBuilder<'a> {
         Ending::Rows(Gather { columns, out: Rows::new(&schema), shared: 0 })
     }
 
-    /// What rows carry along after their columns: where each stands, and its column.
+    /// The values that rows carry along after their columns: where each stands, and its column.
     pub(super) fn carried(&mut self, carry: &Carry) -> Vec<(Src, Column)> {
         let field = |id: &FieldId| {
             let (name, ty) = (id.info().name, id.info().ty.into());

@@ -43,7 +43,7 @@ impl<'a> PlacedProgram<'a> {
         PlacedProgram { program, plan, with, may_change, kernel }
     }
 
-    /// What is compiled, level by level.
+    /// The placed program, to be compiled level by level.
     pub(crate) fn placed(&self) -> Placed<'_> {
         let PlacedProgram { program, plan, with, may_change, kernel } = self;
         let kernel = kernel.as_ref();

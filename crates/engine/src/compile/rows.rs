@@ -37,7 +37,7 @@ impl ChainBuilder<'_> {
             let with = self.placed.with;
             PerKey::new(per, keys, with.top_share(n, per, &self.schema), with.hash_key)
         });
-        // What nobody reads is not held.
+        // Columns that nobody reads are not held.
         let columns = self.scope.columns.iter().copied().enumerate();
         let mut columns: Vec<(Src, usize)> =
             columns.filter(|(at, _)| self.is_read(*at)).map(|(at, src)| (src, at)).collect();

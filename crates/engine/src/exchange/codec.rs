@@ -43,7 +43,7 @@ fn unread_cells() -> impl Iterator<Item = (UnreadProtocol, UnreadReason)> {
     UnreadProtocol::ALL.into_iter().flat_map(reasons)
 }
 
-/// What is left unread of each protocol, for each reason: `unread.dns.further in the packet`.
+/// The names of the unread counts, by protocol and reason: `unread.dns.further in the packet`.
 static UNREAD_NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let name = |(protocol, reason): (UnreadProtocol, UnreadReason)| {
         format!("unread.{}.{}", protocol.name(), reason.name())
@@ -51,7 +51,7 @@ static UNREAD_NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     unread_cells().map(name).collect()
 });
 
-/// What was counted since `before`, without what did not change.
+/// The counts since `before`, without those that did not change.
 pub(super) fn since(before: &Ledger, now: &Ledger) -> Vec<(&'static str, u64)> {
     let (mut old, mut counts) = (Vec::new(), Vec::new());
     each(&mut before.clone(), |_, n| old.push(*n));

@@ -11,11 +11,11 @@ use weir_packet::source::Gap;
 /// How each message begins: Weir's partial results, version 2.
 pub const MAGIC: [u8; 4] = *b"WPR2";
 
-/// What a message is for.
+/// The part of a plan that a message is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageTarget {
-    /// What is computed: [`weir_plan::physical::Physical::fingerprint`] of the node, or of all
-    /// nodes together.
+    /// The fingerprint of the computation: [`weir_plan::physical::Physical::fingerprint`] of the
+    /// node, or of all nodes together.
     pub print: u128,
     /// Which node of the plan, or [`MessageTarget::ALL`].
     pub node: [u8; 5],
@@ -28,7 +28,7 @@ impl MessageTarget {
 
 /// The head of a message, and its content.
 pub struct Message<'a> {
-    /// What it is for.
+    /// The part of the plan that it is for.
     pub target: MessageTarget,
     /// The probe that wrote it.
     pub probe: u128,
@@ -57,7 +57,7 @@ pub enum Body<'a> {
         /// The groups, to be read by the node that they are for.
         groups: WindowGroups<'a>,
     },
-    /// What was lost, and which frames came, since the last message of this kind.
+    /// The frames that were lost, and those that came, since the last message of this kind.
     Losses(ReportedLosses),
     /// Counts since the last message of this kind, by name.
     Counts(Vec<(&'a str, u64)>),
@@ -73,7 +73,7 @@ pub enum Body<'a> {
 /// Groups that were not read yet.
 pub struct WindowGroups<'a>(pub(crate) GroupBytes<'a>);
 
-/// What a producer reports of losses.
+/// The losses that a producer reports.
 pub struct ReportedLosses(pub(crate) LossNews);
 
 /// Why a producer ended.

@@ -38,13 +38,13 @@ pub struct Producer {
     outbox: Outbox,
 }
 
-/// What is to be sent.
+/// The messages that are to be sent.
 struct Outbox {
     crossings: Vec<Crossing>,
-    /// What was lost, for each crossing.
+    /// The losses, for each crossing.
     losses: Vec<Option<LossNotes>>,
     writer: MessageWriter,
-    /// What was counted and sent.
+    /// The counts that were sent.
     sent: Ledger,
     /// Groups that have closed.
     closed: Vec<Closed>,

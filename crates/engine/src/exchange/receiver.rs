@@ -34,7 +34,7 @@ pub struct Receiver {
     targets: Targets,
     nodes: Vec<HeldNode>,
     streams: Streams,
-    /// What producers counted.
+    /// The counts of the producers.
     counted: Ledger,
     late: u64,
     error: Option<RunError>,
@@ -222,7 +222,7 @@ impl Receiver {
         })
     }
 
-    /// What comes out.
+    /// The outputs.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
@@ -290,8 +290,8 @@ impl Receiver {
         self.streams.applied()
     }
 
-    /// Says that a probe sends nothing for now: no window waits for it until it sends again. What
-    /// it sends then of windows that are out is late.
+    /// Says that a probe sends nothing for now: no window waits for it until it sends again. Groups
+    /// that it sends then, of windows that are out, are late.
     pub fn set_idle(&mut self, probe: u128, sink: &mut dyn Sink) {
         self.streams.set_idle(probe, &mut reports_to(&self.nodes));
         self.close(sink);

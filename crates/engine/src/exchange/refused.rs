@@ -106,7 +106,8 @@ pub(super) struct Crossing {
     pub(super) summarize: Summarize,
 }
 
-/// What must hold between the packets of several machines for their rows to be those of one run.
+/// The conditions that must hold between the packets of several machines for their rows to be those
+/// of one run.
 ///
 /// # Errors
 /// Where no way of spreading packets gives them, or partial results can't travel.
@@ -136,7 +137,7 @@ pub(super) fn crossings(plan: &Physical) -> Result<(Vec<Crossing>, Needs), Refus
     let (mut all, mut keys) = (Vec::new(), Vec::new());
     for exchange in &plan.exchanges {
         let node = match &exchange.payload {
-            // What a kernel level does is no part of what machines agree on.
+            // The work of a kernel level is no part of what machines agree on.
             Payload::Packets(_)
             | Payload::Offered
             | Payload::Unfinished

@@ -15,7 +15,7 @@ pub(super) struct SpreadPlan {
     pub(super) program: Program,
     /// The partial aggregations whose groups travel.
     pub(super) crossings: Vec<Crossing>,
-    /// What messages are for.
+    /// The targets of messages.
     pub(super) targets: Targets,
 }
 

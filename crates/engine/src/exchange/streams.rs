@@ -1,4 +1,4 @@
-//! What has come of the messages of each producer: which numbers, and how far its time is.
+//! The messages of each producer so far: which numbers have come, and how far its time is.
 
 mod saved;
 
@@ -72,7 +72,7 @@ struct LifeMessages {
     last: Option<(i64, Vec<i64>)>,
 }
 
-/// What a message does once all before it have come.
+/// The effect of a message once all before it have come.
 pub(super) enum Consequence {
     Nothing,
     /// Something was lost that this node is to know of.
@@ -392,7 +392,7 @@ impl ProbeLives {
     }
 }
 
-/// What is reported of a span that nobody saw.
+/// The losses that are reported of a span that nobody saw.
 fn unseen(since: i64, until: i64, frames: u64) -> LossNews {
     LossNews { gaps: vec![(since, Gap { frames, since, until })], ..LossNews::default() }
 }

@@ -41,7 +41,7 @@ struct Switch {
     choices: Vec<Choice>,
 }
 
-/// What a row adds to its word.
+/// The number that a row adds to its word.
 enum Choice {
     Add(u64),
     If(Box<(Cond, Choice, Choice)>),
@@ -77,7 +77,7 @@ impl Automaton {
         Some(Automaton { base, switches, choices, outputs })
     }
 
-    /// What each row of `rows` does: four bits for each state before, the state after.
+    /// The transitions of each row of `rows`: four bits for each state before, the state after.
     pub(crate) fn transitions(&self, ctx: &mut Ctx<'_>, rows: Bits, out: &mut [u64; BATCH]) {
         out.fill(self.base);
         for Switch { column, values, choices } in &self.switches {
@@ -167,11 +167,11 @@ fn switches(all: Vec<Choice>) -> (Vec<Switch>, Vec<Choice>) {
     (found, others)
 }
 
-/// What exploring the values of a scan gives.
+/// The result of exploring the values of a scan.
 struct ExploredValues {
     /// The values that each state takes, the initial one first.
     values: Vec<Vec<Value>>,
-    /// What a step of each state's value adds to the number of the automaton's state.
+    /// The number that a step of each state's value adds to the number of the automaton's state.
     radix: Vec<usize>,
     /// Of each state its updates, as choices between constants, with the states of the automaton in
     /// which each is the one to take.
@@ -244,7 +244,7 @@ impl ExploredValues {
         Some(found)
     }
 
-    /// What the value of state `n` adds to the number of the automaton's state.
+    /// The number that the value of state `n` adds to the number of the automaton's state.
     fn step(&self, n: usize, v: &Value) -> usize {
         let at = self.values[n].iter().position(|x| x == v).expect("explored");
         at * self.radix[n]

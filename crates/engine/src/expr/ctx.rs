@@ -1,10 +1,10 @@
-//! What expressions are evaluated over.
+//! The packets and registers that expressions are evaluated over.
 
 use super::regs::{Regs, Src};
 use crate::view::Packets;
 use weir_packet::column::Column;
 
-/// What an expression is evaluated over.
+/// The packets and registers that an expression is evaluated over.
 pub(crate) struct Ctx<'a> {
     /// The packets, in chains that see them.
     pub view: Option<Packets<'a>>,

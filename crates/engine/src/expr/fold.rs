@@ -98,7 +98,7 @@ impl Folder<'_> {
     }
 }
 
-/// What a condition that is a constant says; absent counts as false.
+/// The truth of a condition that is a constant; absent counts as false.
 fn truth(e: &Expr) -> Option<bool> {
     match &e.kind {
         ExprKind::Const(Value::Bool(b)) => Some(*b),

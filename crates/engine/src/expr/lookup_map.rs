@@ -77,7 +77,7 @@ struct Range {
     text: u32,
 }
 
-/// What holds of addresses where the smallest network counts, as disjoint ranges.
+/// The texts of addresses where the smallest network counts, as disjoint ranges.
 fn ranges(entries: &[(Value, u32)]) -> Vec<Range> {
     let mut nets: Vec<Range> = entries
         .iter()

@@ -1,5 +1,5 @@
-//! What is known of integers before any packet came: the range of an expression, and comparisons
-//! that can do without arithmetic.
+//! Facts about integers that are known before any packet comes: the range of an expression, and
+//! comparisons that can do without arithmetic.
 
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Type, UnaryOp, Value};
 
@@ -81,7 +81,7 @@ pub(crate) fn simpler(op: BinaryOp, e: &Expr, k: i64) -> (BinaryOp, &Expr, i64) 
     }
 }
 
-/// What `x` is compared with where `x * c` is compared with `k`.
+/// The number that `x` is compared with where `x * c` is compared with `k`.
 fn divided(op: BinaryOp, k: i64, c: i64) -> Option<i64> {
     let (floor, exact) = (k.div_euclid(c), k.rem_euclid(c) == 0);
     match op {

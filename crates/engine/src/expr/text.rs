@@ -167,7 +167,7 @@ impl super::Regs {
     }
 }
 
-/// What a text says, as columns store it.
+/// The value that a text says, as columns store it.
 fn parse(f: Parse, bytes: &[u8]) -> Option<u128> {
     if f == Parse::Entropy {
         return Some(entropy(bytes).to_bits().into());

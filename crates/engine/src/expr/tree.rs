@@ -179,7 +179,7 @@ pub(crate) enum Val {
         key: Box<Val>,
         out: usize,
     },
-    /// What a text says.
+    /// The value that a text says.
     Parse {
         f: Parse,
         a: Box<Val>,
@@ -224,7 +224,7 @@ impl Val {
     }
 }
 
-/// What is read from a text.
+/// The kind of value that is read from a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Parse {
     Int,

@@ -106,7 +106,7 @@ impl Layout {
     }
 
     /// Packs values, as [`Layout::part`] gives them, of as many parts as there are; those that are
-    /// left over stay zero. What is not IPv4 has no place in a narrow layout.
+    /// left over stay zero. Addresses that are not IPv4 have no place in a narrow layout.
     pub(crate) fn pack_one(&self, raws: &[Option<u128>], key: &mut [u64]) {
         key.fill(0);
         for (place, raw) in self.places.iter().zip(raws) {

@@ -1,8 +1,8 @@
 //! Keys of plain packets, made of their headers' bytes.
 //!
 //! Almost all packets have the fields of a usual key at fixed places. Of these a key is a few loads
-//! and shifts, hashed in the same loop: no column is decoded, nothing is packed part by part. What
-//! comes out is what [`super::pack()`] makes of the columns.
+//! and shifts, hashed in the same loop: no column is decoded, nothing is packed part by part. The
+//! keys are those that [`super::pack()`] makes of the columns.
 
 use super::{Chosen, Layout};
 use crate::expr::Class;
@@ -42,7 +42,7 @@ type Loads = [[Load; LOADS_MAX]; WORDS_MAX];
 /// The loops there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kernel {
-    /// What the loads say.
+    /// The loop that follows the list of loads.
     Loads,
     /// `flow`, IPv4.
     Flow4,

@@ -3,7 +3,7 @@
 use crate::expr::Class;
 use weir_plan::{Expr, ExprKind, Type};
 
-/// What is packed: the shape of one part of a key.
+/// The shape of one part of a key, by which it is packed.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct KeyPart {
     pub(super) class: Class,

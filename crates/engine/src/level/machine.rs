@@ -35,7 +35,7 @@ use weir_plan::Program;
 use weir_plan::physical::PipelineId;
 use written::Written;
 
-/// What happens after the workers.
+/// The machine level, which runs after the workers.
 pub(crate) struct MachineLevel<'e> {
     /// All pipelines, by their numbers.
     pipes: Vec<Pipe>,
@@ -48,11 +48,11 @@ pub(crate) struct MachineLevel<'e> {
     pub(crate) egress: EgressWriter<'e>,
     /// Whether the run continues when all outputs are done.
     pub(crate) keep_alive: bool,
-    /// What the kernel counts of some pipelines.
+    /// The groups of some pipelines that the kernel counts.
     kernel: Option<KernelInlet>,
 }
 
-/// What happens after the workers, compiled.
+/// The pipelines that run after the workers, compiled.
 pub(crate) struct MachinePipes {
     pipes: Vec<Pipe>,
     printed: usize,
@@ -249,7 +249,7 @@ impl<'e> MachineLevel<'e> {
         leaving.peek().is_some() && leaving.all(Pipe::is_done)
     }
 
-    /// What went wrong with the sink or the egress, if anything did; asked for once a step.
+    /// The error of the sink or the egress, if there was one; asked for once a step.
     pub(crate) fn take_error(&mut self) -> Option<RunError> {
         let egress = self.egress.take_error().map(RunError::Egress);
         self.written.error.take().map(RunError::Sink).or(egress)

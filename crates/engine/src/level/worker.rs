@@ -21,14 +21,14 @@ use weir_packet::walk::{Layers, classify};
 use weir_plan::physical::{Conditions, Fragment, LevelKind, PipelineId, Work};
 use weir_plan::physical::{fields_read, parts_read, tick_of};
 
-/// What one worker does with the packets of one of its lanes.
+/// The work of one worker on the packets of one of its lanes.
 pub(crate) struct WorkerLevel {
     /// Of the batch that this worker classified itself.
     layers: Layers,
-    /// What readers leave unread of the packets so far.
+    /// The parts of the packets so far that readers leave unread.
     unread: UnreadCounts,
     view: View,
-    /// What several pipelines ask of packets first.
+    /// The conditions that several pipelines ask of packets first.
     conditions: SharedConditions,
     /// The pipelines over packets.
     pipelines: Vec<Pipeline>,

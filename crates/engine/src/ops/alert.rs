@@ -60,7 +60,7 @@ impl AlertInput {
         fixed.chain(self.compared.iter().flatten()).chain(single).chain(evidence).copied()
     }
 
-    /// What row `i` says.
+    /// The evidence in row `i`.
     fn read(&self, batch: &Batch<'_>, i: usize) -> Evidence {
         let arena = &batch.ctx.regs.arena;
         let value = |src: Src, ty: &Type| cell(batch.ctx.column(src), i, ty, arena);
@@ -320,7 +320,7 @@ impl Alerts {
     }
 }
 
-/// What is known of a key with its first row.
+/// The state of a key with its first row.
 fn first(seen: Evidence, when: When, plan: &Alert) -> Firing {
     Firing {
         at: when.came,

@@ -54,7 +54,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000_000_000;
 
-    /// What each row is: the names of what holds, and the other values.
+    /// The findings in each row: the names of the columns that hold, and the other values.
     fn shown(frames: &Frames, idle_ns: i64, max_keys: u64) -> Vec<String> {
         let rows = check(&program(stages(idle_ns, max_keys)), &Functions::default(), frames);
         let cell = |(value, column): (&Value, &weir_plan::analyze::TcpColumn)| match value {
@@ -181,7 +181,7 @@ mod tests {
         };
         // For each of three connections the next number of both sides.
         let mut numbers = [[u32::MAX - 900, 0], [u32::MAX - 5, 1], [u32::MAX, u32::MAX]];
-        // What each side acknowledged last, and its window.
+        // The number that each side acknowledged last, and its window.
         let mut said = [[(0u32, 1000u16); 2]; 3];
         let mut now = 0i64;
         let mut frames = Vec::new();
@@ -254,7 +254,7 @@ mod tests {
         assert!(missing.is_empty(), "never drawn: {missing:?}");
     }
 
-    /// What is remembered of a connection depends on which columns are read, and they do not.
+    /// The state of a connection depends on which columns are read, and the columns do not.
     #[test]
     fn columns_are_the_same_whichever_others_are_read() {
         let number = |name: &str| TCP_COLUMNS.iter().position(|c| c.name == name).expect("one");

@@ -39,7 +39,7 @@ pub(crate) struct Each {
     left_out: u64,
 }
 
-/// What is taken apart.
+/// The part of packets, or the text, that is taken apart.
 pub(crate) enum What {
     /// A part of packets.
     Packet(Repeated),

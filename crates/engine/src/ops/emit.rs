@@ -85,13 +85,13 @@ impl Emitter {
         let funcs = self.spec.results.iter().map(func).enumerate();
         let asking = funcs.filter(|(_, f)| *f == AggFunc::Completeness).map(|(i, _)| i);
         let asking: Vec<usize> = asking.collect();
-        // What another one has looked up until now goes on.
+        // A look-up that another one has made until now goes on.
         if !asking.is_empty() && self.losses.is_none() {
             self.losses = Some(record.lookup(&self.spec.plan, asking));
         }
     }
 
-    /// What a summary of the whole input without keys emits when no row came: one group.
+    /// The group that a summary of the whole input without keys emits when no row came.
     pub(crate) fn lone(&self) -> Option<Groups> {
         let lone = self.spec.plan.keys.is_empty() && self.spec.plan.window == Window::All;
         lone.then(|| Groups::new(&self.spec))
@@ -139,8 +139,8 @@ impl Emitter {
         swap(&mut self.losses, &mut old.losses);
     }
 
-    /// Saves the windows that it has not emitted, and its counts, or restores them. What is known
-    /// of losses is in their record.
+    /// Saves the windows that it has not emitted, and its counts, or restores them. The losses that
+    /// are known are in their record.
     pub(crate) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
         at.count(&mut self.emitted)?;
         self.windows.iter_mut().try_for_each(|windows| windows.pass_state(at))

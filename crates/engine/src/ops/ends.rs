@@ -60,7 +60,7 @@ struct Tally {
     withheld: u64,
 }
 
-/// What is done with some of the rows.
+/// The acts for some of the rows.
 pub(crate) struct BranchArm {
     when: Option<Cond>,
     acts: Range<usize>,
@@ -501,7 +501,7 @@ mod tests {
             let keys = key.fields.iter().map(|&id| Expr::field(id)).collect();
             shares(vec![one(To::Steer { keys, outputs: names(&["a", "b", "c"]) }, false)])
         };
-        // What has no addresses goes to the first.
+        // Packets without addresses go to the first.
         for key in ["hosts", "conn"] {
             let got = steer(key);
             assert!(got.iter().any(|(_, n)| *n >= 40), "{key}: {got:?}");
@@ -651,7 +651,8 @@ mod tests {
         }
     }
 
-    /// What a program hands out while an outlet is away, with 1, 2 and 4 workers, and the ledger.
+    /// The frames that a program hands out while an outlet is away, with 1, 2 and 4 workers, and
+    /// the ledger.
     fn partly(program: &Program, away: Option<u32>) -> (Partly, Ledger) {
         use crate::rows::Collect;
         use crate::run::{Options, run_to};

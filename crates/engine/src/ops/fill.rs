@@ -15,7 +15,7 @@ use std::sync::Arc;
 use weir_packet::limits::BATCH;
 use weir_plan::limits::FILL_MAX;
 
-/// What is filled in.
+/// The keys that rows are filled in for.
 pub(super) struct Filling {
     spec: Arc<Spec>,
     known: Groups,
@@ -40,7 +40,7 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// What the plan asks for, if it does.
+    /// The filling that the plan asks for, if it asks for one.
     pub(super) fn of(spec: &Arc<Spec>) -> Option<Filling> {
         spec.plan.fill?;
         Some(Filling {

@@ -13,8 +13,8 @@
 //!
 //! A hello begins after the SYN of a client, or with a segment that starts like one: then segments
 //! are pieces by their sequence numbers. Initial packets of QUIC are decrypted with the keys that a
-//! client's first one gives, and its first after a Retry packet; CRYPTO frames are the pieces. What
-//! came first holds. One that never completes is counted as unfinished.
+//! client's first one gives, and its first after a Retry packet; CRYPTO frames are the pieces. The
+//! bytes that came first hold. One that never completes is counted as unfinished.
 
 mod flows;
 mod stream;

@@ -76,7 +76,7 @@ pub(crate) struct Join {
     fill: Fill,
     /// Right rows that came when those of their time were in chains already: key, time, address.
     lagging: Vec<(u64, i64, u64)>,
-    /// What the plan makes of the last watermark.
+    /// The time that the plan makes of the last watermark.
     reached: i64,
     late: u64,
     evicted: u64,

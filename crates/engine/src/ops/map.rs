@@ -16,8 +16,8 @@ use crate::expr::Val;
 use crate::hold::Hold;
 use weir_packet::bits::Bits;
 
-/// Computes columns for the selected rows. What needs no computing (a field, another column under
-/// a new name) never comes here: later stages read it where it stands.
+/// Computes columns for the selected rows. Columns that need no computing (a field, another column
+/// under a new name) never come here: later stages read them where they stand.
 pub(crate) struct Map {
     values: Vec<Val>,
 }

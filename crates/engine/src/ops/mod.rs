@@ -2,8 +2,8 @@
 //!
 //! Operators that pass rows on within a batch implement [`operator::Operator`] and stand in a
 //! chain. The operators that hold rows back ([`summarize`], [`session`], [`top`], [`alert`]), or
-//! make several of one ([`each`]), end a chain. What takes the rows of several pipelines ([`join`],
-//! [`union`]) is a node of its own.
+//! make several of one ([`each`]), end a chain. An operator that takes the rows of several
+//! pipelines ([`join`], [`union`]) is a node of its own.
 
 pub(crate) mod alert;
 pub(crate) mod analyze_tcp;

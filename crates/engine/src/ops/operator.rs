@@ -1,4 +1,4 @@
-//! What row operators are: they pass the rows of a batch on, within that batch.
+//! Row operators: they pass the rows of a batch on, within that batch.
 
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Src};

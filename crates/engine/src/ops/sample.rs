@@ -29,7 +29,7 @@ pub(crate) struct Sample {
     rule: Rule,
 }
 
-/// What decides.
+/// The rule that decides which rows pass.
 pub(crate) enum Rule {
     /// The number of the packet, from 1.
     Number(Val),

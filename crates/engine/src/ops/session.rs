@@ -415,13 +415,13 @@ impl End for Sessions {
 
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, _next: &mut Next<'_>) {
         self.time = batch.ctx.value(&Val::Src(batch.time), rows);
-        // What has no time is in no session.
+        // Rows without a time are in no session.
         let rows = rows.and(batch.ctx.column(self.time).present);
         if rows.is_empty() {
             return;
         }
         self.max = max_open(&self.spec);
-        // What a row ends comes out with the next tick.
+        // Sessions that a row ends come out with the next tick.
         self.note_due(self.session.tick_after(self.tick));
         let first = self.batches * BATCH as u64;
         self.turns.clear();

@@ -361,7 +361,7 @@ impl End for Summarize {
             return;
         };
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
-        // What has no time is in no window.
+        // Rows without a time are in no window.
         let rows = rows.and(batch.ctx.column(time).present);
         let time: &[u64; BATCH] = batch.ctx.column(time).word();
         let shown = self.spec.plan.zone.map(|zone| clock_times(zone, time));

@@ -59,7 +59,7 @@ pub(super) fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<
     (any >= 0).then_some(start)
 }
 
-/// What the clock of a zone shows at these times.
+/// The readings of the clock of a zone at these times.
 #[cold]
 pub(super) fn clock_times(zone: TimeZone, time: &[u64; BATCH]) -> [u64; BATCH] {
     let mut span = zone.span(time[0] as i64);

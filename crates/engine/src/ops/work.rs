@@ -1,4 +1,4 @@
-//! What operators that group do with the rows of a batch once these have their groups: conditions,
+//! The work of grouping operators on the rows of a batch once these have their groups: conditions,
 //! arguments, aggregates.
 
 use super::groups::{Spec, Variant};

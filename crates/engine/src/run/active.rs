@@ -39,7 +39,7 @@ struct TakenOver {
 }
 
 impl TakenOver {
-    /// What goes on of a program whose packets are spread so.
+    /// The keys and the kernel level that go on of a program whose packets are spread so.
     fn of(
         clusters: &[Cluster],
         kernel: Option<&ContinuedFeed>,
@@ -167,8 +167,8 @@ impl<'e> ActiveProgram<'e> {
         drop_beside(old.workers);
     }
 
-    /// Becomes what a change says, and reports the result. What was counted by pipelines that end
-    /// is added to `past`.
+    /// Becomes what a change says, and reports the result. The counts of pipelines that end are
+    /// added to `past`.
     ///
     /// # Errors
     /// When it can't be undone any more: the outlets or the sink can't be opened, or failed as what
@@ -203,7 +203,7 @@ impl<'e> ActiveProgram<'e> {
         };
         let goes_on: Vec<bool> = pipelines.map(goes_on).collect();
         new.take_from_kernel(&|p| goes_on[p]);
-        // What went on as a whole has nothing left.
+        // Pipelines that went on as a whole have nothing left.
         let is_kept = |p: usize| {
             let stages = new.program.pipelines[p].stages.iter().enumerate();
             stages.filter(|(_, stage)| stage.holds_state()).all(|(s, _)| kept.contains(&(p, s)))

@@ -40,7 +40,7 @@ pub(super) fn run<'f>(
         level.watermark(times.watermark, &mut closed);
         debug_assert!(closed.is_empty(), "steps end where windows do");
         if !feed.is_ready() {
-            // What there is can be shown while the source waits.
+            // The rows so far can be shown while the source waits.
             machine.flush(sink);
         }
         error = error.or(machine.take_error());

@@ -13,7 +13,7 @@ use weir_packet::craft::Frame;
 use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::{Expr, ExprKind, Func, Program, Stage, Type, Value};
 
-/// What came, and whether it was closed.
+/// The numbers of rows that came, and whether the sink was closed.
 #[derive(Default)]
 struct Rest {
     rows: Vec<u64>,
@@ -83,7 +83,8 @@ fn a_panic_ends_the_run_and_costs_nothing_that_was_put_out() {
         let said = error.to_string();
         assert!(said.starts_with("a stage of `bad` failed: no more of this; "), "{said}");
         assert!(sink.finished, "{workers} workers");
-        // What came before it with one worker, in whole batches; with several, what had its turn.
+        // The rows before it came out: with one worker, of whole batches; with several, of batches
+        // that had their turn.
         if workers == 1 {
             assert!(sink.rows.iter().all(|&n| (4_600..=5_000).contains(&n)), "{:?}", sink.rows);
         }
@@ -125,7 +126,7 @@ impl Source for Turning {
     }
 }
 
-/// What was processed, and was malformed, before a change is so after it.
+/// Packets that were processed, and were malformed, before a change are so after it.
 #[test]
 fn a_panic_after_a_change_leaves_a_ledger_that_adds_up() {
     let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 53).bytes();
@@ -145,7 +146,7 @@ fn a_panic_after_a_change_leaves_a_ledger_that_adds_up() {
         assert!(matches!(outcome.error, Some(RunError::Panicked { .. })), "{:?}", outcome.error);
         let ledger = outcome.ledger;
         let malformed = ledger.malformed_total();
-        // What came before the change was all processed.
+        // The packets that came before the change were all processed.
         assert!(malformed >= 2_560 && ledger.processed >= malformed, "{ledger:?}");
         assert!(ledger.adds_up(), "{ledger:?}");
         if workers == 1 {

@@ -1,4 +1,4 @@
-//! What a worker does while another has the feed: it fetches what it will read itself.
+//! The work of a worker while another has the feed: it fetches what it will read itself.
 //!
 //! Reading walks from record to record, and most of its time goes into waiting for memory that no
 //! core has touched yet; while one worker walks, the others would only wait. So a worker that waits

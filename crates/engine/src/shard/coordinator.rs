@@ -142,7 +142,7 @@ impl<'a, 'e> Coordinator<'a, 'e> {
     /// Unit `number` has been emitted; `more` says whether the next could be read at once.
     pub(super) fn unit_done(&mut self, shared: &SharedByWorkers<'_>, number: u64, more: bool) {
         if !more {
-            // What there is can be shown while the source waits.
+            // The rows so far can be shown while the source waits.
             self.machine.flush(self.sink);
         }
         shared.done.store(number + 1, Ordering::Release);

@@ -81,7 +81,7 @@ impl PartBatch {
 /// Steps that there is room for from the start: more there are where windows are short.
 const STEPS: usize = 4;
 
-/// What a worker gets of a block by one lane. The memory is used again and again.
+/// The packets that a worker gets of a block by one lane. The memory is used again and again.
 #[derive(Default)]
 pub(super) struct LanePart {
     batches: Vec<PartBatch>,
@@ -193,16 +193,16 @@ impl Cursor {
     }
 }
 
-/// What a worker gets of a block.
+/// The part of a block that a worker gets.
 pub(super) struct WorkerPart {
     /// By lane; of some a worker gets nothing.
     lanes: Vec<LanePart>,
-    /// What all workers get to know.
+    /// The outline of the block, which all workers get to know.
     pub(super) outline: BlockOutline,
 }
 
 impl WorkerPart {
-    /// What it gets by a lane.
+    /// The packets that it gets by a lane.
     pub(super) fn lane(&self, lane: usize) -> &LanePart {
         &self.lanes[lane]
     }
@@ -216,7 +216,7 @@ impl WorkerPart {
     }
 }
 
-/// What there is to know of a block besides its packets.
+/// The facts about a block besides its packets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BlockOutline {
     /// The number of the first closing within it.

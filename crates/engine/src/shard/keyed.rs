@@ -99,7 +99,7 @@ impl KeyedTurns {
             feed.times(&batch.frames, &mut batch.times);
             shared.open_closings(&batch.times);
             more = feed.has_read();
-            // What may be shown now must not wait for the source.
+            // Rows that may be shown now must not wait for the source.
             let closes = batch.times.steps.iter().any(|step| step.close.is_some());
             if !more || closes {
                 return (n + 1, more);
@@ -127,7 +127,7 @@ impl KeyedTurns {
             }),
         };
         for ((lane, _), level) in self.lanes.iter().zip(&mut *worker.levels) {
-            // What came batch by batch knows already.
+            // A lane that came batch by batch knows the watermark already.
             if !part.lane(*lane).came_in_batches() {
                 level.watermark(outline.watermark, &mut worker.closer.closed);
             }

@@ -30,7 +30,7 @@ struct Slot {
     parts: Vec<Mutex<WorkerResults>>,
 }
 
-/// What one worker makes of one unit. Its memory is used again and again.
+/// The results of one worker for one unit. Its memory is used again and again.
 #[derive(Default)]
 pub(super) struct WorkerResults {
     /// Whether the next unit could be read at once.

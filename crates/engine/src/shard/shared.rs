@@ -1,4 +1,4 @@
-//! What all workers share.
+//! The state that all workers share.
 
 use super::ahead::Ahead;
 use super::closings::Closings;
@@ -15,7 +15,7 @@ use std::thread;
 use weir_plan::place::Placement;
 use weir_plan::{Input, Program, Stage};
 
-/// What all workers share.
+/// The state that all workers share.
 pub(super) struct SharedByWorkers<'a> {
     pub(super) workers: usize,
     pub(super) gate: Gate<Feed<'a>>,
@@ -46,7 +46,7 @@ pub(super) struct SharedByWorkers<'a> {
     broke: AtomicUsize,
 }
 
-/// What leaves the workers before windows close.
+/// The rows and frames that leave the workers before windows close.
 #[derive(Clone, Copy)]
 pub(crate) struct AtOnce {
     /// Whether any rows or frames do.
@@ -56,7 +56,7 @@ pub(crate) struct AtOnce {
 }
 
 impl AtOnce {
-    /// What does of a program.
+    /// The rows and frames of a program that do.
     pub(crate) fn of(program: &Program, placement: &Placement) -> AtOnce {
         let pipelines = program.pipelines.iter().zip(&placement.pipelines);
         let packets = pipelines.filter(|(p, _)| p.input == Input::Packets);

@@ -26,8 +26,8 @@ pub(super) enum Recipients<'a> {
     Each(&'a Owners),
 }
 
-/// How packets are spread. What lanes have in common, the layers of packets and the fields of keys,
-/// is read once.
+/// How packets are spread. The layers of packets and the fields of keys, which lanes have in
+/// common, are read once.
 pub(super) struct Spread {
     workers: usize,
     hash_key: HashKey,

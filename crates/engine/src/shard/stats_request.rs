@@ -4,7 +4,7 @@ use crate::counters::Ledger;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What workers have counted so far, once each was asked. At most one request is open at a time.
+/// The counts of the workers so far, once each was asked. At most one request is open at a time.
 #[derive(Default)]
 pub(super) struct StatsRequest {
     /// Rises with each request.

@@ -1,4 +1,5 @@
-//! What only shows with several workers: long captures, early ends, faults, and sources that wait.
+//! Cases that only show with several workers: long captures, early ends, faults, and sources that
+//! wait.
 
 use super::MOST_WAITING;
 use super::event_count::EventCount;
@@ -220,7 +221,7 @@ fn rows_that_become_many_wait_in_bounded_memory() {
     };
     let mut keyed = numbered(None);
     keyed.push(each(2));
-    // What a worker makes at once: of a batch, or of a block of them.
+    // The rows that a worker makes at once: of a batch, or of a block of them.
     for (stages, packets, unit) in
         [(vec![each(0)], 20_000, BATCH), (keyed, 36_000, block_len(WORKERS, false) * BATCH)]
     {

@@ -114,7 +114,7 @@ impl WholeTurns {
             batch.number = shared.read.fetch_add(1, Ordering::AcqRel);
             batch.more = feed.has_read();
             let closes = batch.times.steps.len() > 1 || batch.times.steps[0].close.is_some();
-            // What may be shown now must not wait for the source.
+            // Rows that may be shown now must not wait for the source.
             if !batch.more || closes {
                 return n + 1;
             }

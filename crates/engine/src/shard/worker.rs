@@ -13,7 +13,7 @@ use crate::partitioning::Partitionings;
 use crate::rows::Rows;
 use crate::step::{Settle, StepOutput};
 
-/// What a worker found to do.
+/// The work that a worker found to do.
 #[derive(PartialEq, Eq)]
 pub(super) enum Turn {
     /// Something, and it is done.
@@ -185,7 +185,7 @@ pub(super) struct Closer<'a, 'f> {
     shared: &'a SharedByWorkers<'f>,
     /// Closings that groups were handed over for.
     pub(super) closes: u64,
-    /// What closed just now.
+    /// The groups that closed just now.
     pub(super) closed: Vec<Closed>,
 }
 

@@ -143,7 +143,7 @@ impl Slots {
         self.words.len()
     }
 
-    /// What stands in a slot; 0 in an empty one.
+    /// The word in a slot; 0 in an empty one.
     #[inline(always)]
     fn slot(&self, at: usize) -> u64 {
         let (tag, row) = halves(at);
@@ -281,7 +281,7 @@ impl Index {
         Index { slots, used: 0, moving: None, key, run_max: RUN_MAX, crowded: false }
     }
 
-    /// What hashes are made with.
+    /// The key that hashes are made with.
     #[inline(always)]
     pub fn hash_key(&self) -> HashKey {
         self.key
@@ -366,7 +366,7 @@ impl Index {
         self.prefetcher().prefetch(hash);
     }
 
-    /// What fetches slots, to be kept at hand in a loop.
+    /// The prefetcher of slots, to be kept at hand in a loop.
     #[inline(always)]
     pub fn prefetcher(&self) -> Prefetcher<'_> {
         Prefetcher { near: self.slots.near(), size: self.slots.size }

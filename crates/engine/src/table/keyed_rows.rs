@@ -201,12 +201,12 @@ impl Table {
         self.max_rows.saturating_mul(self.stride)
     }
 
-    /// What keys are hashed with to be looked up here.
+    /// The hash key of the keys that are looked up here.
     pub(crate) fn hash_key(&self) -> HashKey {
         self.index.hash_key()
     }
 
-    /// What asks for what looking up a hash will need first.
+    /// The prefetcher of the memory that looking up a hash will need first.
     #[inline(always)]
     pub(crate) fn prefetcher(&self) -> Prefetcher<'_> {
         self.index.prefetcher()

@@ -29,7 +29,7 @@ pub(crate) struct Spreading {
     pub(crate) seed: u64,
 }
 
-/// What came out.
+/// The rows and counts that came out.
 pub(crate) struct Exchanged {
     /// Output number and cells of each row.
     pub(crate) rows: Vec<(usize, Vec<Value>)>,

@@ -129,9 +129,9 @@ fn begins(drawn: u64) -> i64 {
     [0, 0, 10 * MS, 59 * SECOND, 61 * SECOND, 3600 * SECOND][drawn as usize % 6]
 }
 
-/// What each probe sees, in the order of one run over the packets of all: by time, then by the
-/// number at the probe, then by the probe. Lives follow each other only where no key asks for one
-/// producer.
+/// The packets that each probe sees, in the order of one run over the packets of all: by time, then
+/// by the number at the probe, then by the probe. Lives follow each other only where no key asks
+/// for one producer.
 fn spread(
     plan: &Physical,
     traffic: &Traffic,

@@ -8,7 +8,7 @@ use weir_plan::functions::{Math, Part, Rounding, Secret};
 use weir_plan::table::{SharedTable, Table};
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Schema, Type, UnaryOp, Value};
 
-/// What an expression may refer to.
+/// The fields, columns and states that an expression may refer to.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     /// Whether rows are packets still.
@@ -175,7 +175,7 @@ fn binary(op: BinaryOp, ty: Type, a: Expr, b: Expr) -> Expr {
     node(ty, ExprKind::Binary(op, Box::new(a), Box::new(b)))
 }
 
-/// What there is for any type.
+/// An expression of a kind that there is for any type.
 fn anything(c: &mut Choices, scope: &Scope, ty: &Type, d: usize) -> Expr {
     let (a, b) = (expr(c, scope, ty, d), expr(c, scope, ty, d));
     let choices = if ty.is_ordered() { 5 } else { 2 };

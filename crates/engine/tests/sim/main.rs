@@ -86,7 +86,7 @@ fn model(program: &Program, traffic: &Traffic, time: &TimeRules, cuts: &[usize])
     (answer.rows, answer.ledger, by_outlet(answer.frames))
 }
 
-/// What a run hashes with: one key of several by how packets are cut, the same each time.
+/// The key that a run hashes with: one of several by how packets are cut, the same each time.
 fn hash_key(cuts: &[usize], workers: usize) -> HashKey {
     let (a, b) = HASH_SECRETS[(cuts.iter().sum::<usize>() + workers) % HASH_SECRETS.len()];
     HashKey::new(a, b)

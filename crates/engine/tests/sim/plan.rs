@@ -226,7 +226,7 @@ fn feeds(c: &mut Choices, program: &mut Program, n: usize) {
     program.pipelines[n].name = Some(format!("rows{n}"));
 }
 
-/// What is known of the rows between two stages.
+/// The properties of the rows between two stages.
 #[derive(Clone)]
 pub(crate) struct Rows {
     pub(crate) schema: Schema,
@@ -485,7 +485,8 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
     Agg { name, func, arg, cond, ty }
 }
 
-/// What an aggregate may be called with; where it takes tuples, up to three parts of one.
+/// The arguments that an aggregate may be called with; where it takes tuples, up to three parts of
+/// one.
 fn arguments(c: &mut Choices, scope: &Scope, row: &BuiltinAggregate) -> Vec<Expr> {
     let parts = if row.tuples { 1 + c.below(3) } else { 1 };
     let depth = if row.tuples { 1 } else { 2 };

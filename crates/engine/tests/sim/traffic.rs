@@ -36,13 +36,13 @@ pub(crate) struct Packet {
     /// Whether the source says after it what time it has reached, so far from that of traffic,
     /// which does not stay behind.
     quiet: Option<i64>,
-    /// What the source says that it lost before: how many frames, and since and until when, from
+    /// The loss that the source reports before it: how many frames, and since and until when, from
     /// the time of traffic; or that it does not know until when.
     gap: Option<(u64, i64, Option<i64>)>,
 }
 
-/// What stands in fields of the headers that nothing is read by: often the least or the largest
-/// value there is.
+/// The values of header fields that nothing is read by: often the least or the largest value there
+/// is.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     ttl: u8,

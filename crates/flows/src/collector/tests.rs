@@ -11,7 +11,7 @@ mod totals;
 const SECOND: i64 = 1_000_000_000;
 const EXPORTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// What came out: bytes and packets of each record, and its time in milliseconds.
+/// The records that came out: bytes and packets of each, and its time in milliseconds.
 type Seen = Vec<(u64, u64, i64)>;
 
 fn read_at(collector: &mut Collector, received: i64, payload: &[u8]) -> Seen {

@@ -50,7 +50,7 @@ impl Sampled {
     }
 
     /// Fills a record from the beginning of a packet of `len` bytes; `protocol` says by what header
-    /// it begins. What the record has already is replaced by what the packet says.
+    /// it begins. Values that the record has already are replaced by those of the packet.
     pub(crate) fn read(&mut self, protocol: u32, len: u32, packet: &[u8], record: &mut FlowRecord) {
         let link = match protocol {
             1 => LinkType::ETHERNET,

@@ -24,7 +24,7 @@ use weir_engine::exchange::renumber;
 /// Tells of a partition.
 pub(super) type ReportPartition<'a> = &'a (dyn Fn(&PartitionEvent) -> io::Result<()> + Sync);
 
-/// What was read, and went to the run.
+/// The records that were read, and went to the run.
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) unusable: AtomicU64,
@@ -76,15 +76,15 @@ pub(super) struct Committer<'a> {
     partition: &'a Partition<'a>,
     progress: &'a Progress,
     report: ReportPartition<'a>,
-    /// What is committed, ...
+    /// The position that is committed, ...
     committed: Position,
-    /// ... and what would be, with the rows that came before.
+    /// ... and the one that would be, with the rows that came before.
     next: Position,
     /// Whether a transaction has begun.
     is_open: bool,
     /// When the first result came that is not committed.
     since: Option<Instant>,
-    /// What is not committed yet.
+    /// The counts that are not committed yet.
     waiting: PartitionCounts,
     counts: PartitionCounts,
     /// Whether rows came after the last mark: they belong to the next one.
@@ -133,7 +133,8 @@ impl<'a> Committer<'a> {
             Err(Stopped::Io(e)) => return Err(e),
         };
         if self.is_open {
-            // What it has begun is undone, or the next process of this partition undoes it.
+            // The transaction that it has begun is undone, or the next process of this partition
+            // undoes it.
             let _ = self.partition.writer.abort_transaction(TRANSACTION_STEP);
         }
         if let Some(event) = event {

@@ -145,7 +145,7 @@ impl<'t> Checker<'t> {
         self.report(d.help(format!("its second argument is a constant: `{example}`")));
     }
 
-    /// What an aggregate that is told a constant beside its argument computes, and of what.
+    /// The function of an aggregate that is told a constant beside its argument, and that argument.
     fn with_constant(
         &mut self,
         row: &BuiltinAggregate,

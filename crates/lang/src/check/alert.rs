@@ -70,7 +70,7 @@ impl<'t> Checker<'t> {
         };
         let [first, last] = Plan::PACKETS.map(time_of);
         Some(Stage::Alert(Box::new(Plan {
-            // What the rule is called is known when the whole query is.
+            // The name of the rule is known when the whole query is.
             rule: String::new(),
             severity: severity?,
             text: text?,
@@ -313,7 +313,7 @@ impl<'t> Checker<'t> {
             .collect()
     }
 
-    /// What is found in the latest stage before here in which it is, along the first sides.
+    /// The result of `find` for the latest stage before here that has one, along the first sides.
     pub(super) fn latest<T>(&self, built: &Built, find: impl Fn(&Stage) -> Option<T>) -> Option<T> {
         let (mut stages, mut input) = (&built.stages, built.input);
         loop {

@@ -37,7 +37,7 @@ const OF_IP: &[&str] = &[
 ];
 
 impl<'t> Checker<'t> {
-    /// What `anonymize FIELDS with KEY` rewrites.
+    /// The addresses that `anonymize FIELDS with KEY` rewrites, and the key.
     pub(super) fn anonymization(
         &mut self,
         scope: &Scope,

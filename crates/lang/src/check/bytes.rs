@@ -10,7 +10,7 @@ use weir_packet::fields::{FieldId, Header, HeaderBytes};
 use weir_packet::limits::HEADER_BYTES_MAX;
 use weir_plan::{Expr, Value};
 
-/// What capture filters call headers, and what queries do.
+/// The names of headers in capture filters, and in queries.
 const FOREIGN: &[(&str, &str)] = &[
     ("ether", "eth"),
     ("link", "frame"),

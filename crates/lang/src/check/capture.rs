@@ -9,10 +9,10 @@ use weir_packet::fields::{self, FieldId};
 use weir_plan::capture::CAPTURE;
 use weir_plan::{Expr, ExprKind, Func, Input, Stage, Type, Value};
 
-/// What names of files begin with where the pipeline has none.
+/// The start of the names of files where the pipeline has no name.
 const UNNAMED: &str = "alert";
 
-/// What stands for a part of a key that a row does not have.
+/// The text for a part of a key that a row does not have.
 const NO_VALUE: &str = "none";
 
 impl<'t> Checker<'t> {

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use weir_plan::table::Table;
 use weir_plan::{Input, Signatures, SourceKind, Type};
 
-/// What is known of a query while it is checked.
+/// The facts known of a query while it is checked.
 pub(super) struct Checker<'t> {
     pub(super) text: &'t str,
-    /// What the query reads.
+    /// The kind of source that the query reads.
     pub(super) source: SourceKind,
     pub(super) signatures: &'t Signatures,
     pub(super) files: Option<&'t dyn Files>,
     pub(super) rules: ReadingRules,
-    /// What was read of them.
+    /// The files and tables that were read.
     pub(super) read: ReadFiles,
     pub(super) definitions: Definitions<'t>,
     /// The lets that are not defined yet, and where they are.
@@ -45,7 +45,7 @@ pub(super) struct Built {
     pub(super) name: Option<String>,
     pub(super) input: Input,
     pub(super) stages: Vec<weir_plan::Stage>,
-    /// What a further stage would see.
+    /// The scope of a further stage.
     pub(super) scope: Scope,
     /// Whether another pipeline starts from it.
     pub(super) read: bool,
@@ -59,7 +59,7 @@ pub(super) struct Built {
     pub(super) idle_edit: Option<Span>,
 }
 
-/// What was read for a query so far: each file, and each table, once.
+/// The files and tables that were read for a query so far, each once.
 #[derive(Default)]
 pub(super) struct ReadFiles {
     pub(super) files: Vec<(String, Option<Rc<Vec<u8>>>)>,

@@ -10,7 +10,7 @@ use crate::tree::{Arm, Expr as TreeExpr, ExprKind as Tree, Pattern, PatternKind,
 use weir_plan::address::contains;
 use weir_plan::{BinaryOp, Expr, Member, Type, Value};
 
-/// What one part of a matched value must be.
+/// The values that one part of a matched value may have.
 #[derive(Clone, Debug)]
 enum Slot {
     Any,
@@ -27,7 +27,7 @@ impl Slot {
     }
 }
 
-/// What all parts must be.
+/// The slots of all parts of a matched value.
 type Case = Vec<Slot>;
 
 /// The value of a match: its parts, of which a plain value has one.

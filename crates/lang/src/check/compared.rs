@@ -1,4 +1,4 @@
-//! What was compared before an `alert`: its value and its threshold.
+//! The comparison before an `alert`: its value and its threshold.
 
 use super::{Built, Checker};
 use crate::lower;
@@ -12,7 +12,7 @@ use weir_plan::{
 /// still there.
 type Places = BTreeMap<usize, usize>;
 
-/// What a comparison may be with.
+/// The values that a comparison may be with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum With {
     /// A number that is the same for all rows.

@@ -147,7 +147,7 @@ impl<'t> Checker<'t> {
                 keys.zip(outputs).map(|(keys, outputs)| To::Steer { keys, outputs })
             }
         };
-        // What is dropped shows no edits, and nothing else either.
+        // Dropped packets show no edits, and nothing else either.
         if !matches!(act, Act::Drop) {
             chain.idle = None;
             self.leaves_as_it_came(scope, word(act), span);

@@ -270,7 +270,7 @@ impl<'t> Checker<'t> {
         None
     }
 
-    /// What stands in columns of the right side where a left row met none.
+    /// The values in columns of the right side where a left row met none.
     fn defaults(
         &mut self,
         right: &Side<'_>,

@@ -1,4 +1,4 @@
-//! What a name in an expression stands for.
+//! The meaning of a name in an expression.
 
 use super::Checker;
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -12,8 +12,8 @@ use weir_plan::functions::by_name;
 use weir_plan::{Expr, ExprKind, SourceKind};
 
 impl<'t> Checker<'t> {
-    /// What a name stands for: a state, a column, a param or let, a field, or a key; the first of
-    /// these that has the name.
+    /// The expression that a name stands for: a state, a column, a param or let, a field, or a key;
+    /// the first of these that has the name.
     pub(super) fn name(&mut self, scope: &Scope, name: &str, span: Span) -> Option<Expr> {
         if let Some(i) = scope.states.position(name) {
             let ty = scope.states.columns[i].ty.clone();
@@ -227,7 +227,7 @@ impl<'t> Checker<'t> {
     }
 }
 
-/// What a name may mean that is no field of packets, but something else of theirs.
+/// The possible meaning of a name that is no field of packets, but something else of theirs.
 fn something_of_packets(name: &str) -> Option<String> {
     if repeated::by_name(name).is_some() {
         return Some(format!("a packet may have several: `each {name}` makes a row of each"));

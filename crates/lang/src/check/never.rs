@@ -24,7 +24,7 @@ impl Bounded {
         known.then(|| Bounded { most: 2f64.powi(info.bits.into()) - 1.0 })
     }
 
-    /// What `op` says of the field and `n`, if it is the same for all its values.
+    /// The answer of `op` for the field and `n`, if it is the same for all values of the field.
     fn answer(&self, op: BinaryOp, n: f64) -> Option<bool> {
         let (below, above) = (n < 0.0, n > self.most);
         let outside = below || above || n.fract() != 0.0;
@@ -132,7 +132,7 @@ struct Difference<'e> {
 }
 
 impl<'e> Difference<'e> {
-    /// What `e` is, if it is such a difference.
+    /// The parts of `e`, if it is such a difference.
     fn of(e: &'e TreeExpr) -> Option<Difference<'e>> {
         let Tree::Chain { first, rest } = &e.node else { return None };
         let [(op, last)] = &rest[..] else { return None };
@@ -154,7 +154,7 @@ impl<'e> Difference<'e> {
     }
 }
 
-/// What to write instead of a range with a hyphen on the right of a comparison.
+/// The text to write instead of a range with a hyphen on the right of a comparison.
 fn range_help(text: &str, e: &TreeExpr) -> Option<String> {
     let range = Difference::of(e)?.range();
     let shown = say(text, e.span);

@@ -12,7 +12,7 @@ use crate::tree::{Expr, Member, Name, Set, Spanned, Statement, Tree};
 use std::rc::Rc;
 use weir_plan::{Type, Value};
 
-/// What a param may be.
+/// The type of a param.
 #[derive(Debug)]
 enum ParamType {
     /// One value.
@@ -39,8 +39,8 @@ const TYPES: &[(&str, ParamType)] = &[
     ("strings", ParamType::Set(Type::Str)),
 ];
 
-/// What is wrong with a value for a param of the type that is called so, if that is a type: the
-/// value as text, which is given outside of the query.
+/// The mistake in a value for a param of the type that is called so, if that is a type: the value
+/// is a text, which is given outside of the query.
 pub(crate) fn fault(
     name: &str,
     ty: &str,

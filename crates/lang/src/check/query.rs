@@ -59,8 +59,8 @@ fn name_rules(program: &mut Program, name: &str) {
     }
 }
 
-/// What a query reads: flow records, if a pipeline begins with their word, which may also be the
-/// name of a `let`.
+/// The source that a query reads: flow records, if a pipeline begins with their word, which may
+/// also be the name of a `let`.
 fn source_of(tree: &Tree, lets: &BTreeMap<&str, Span>) -> SourceKind {
     let begins = |statement: &Spanned<Statement>| match &statement.node {
         Statement::Pipeline(pipeline) => is_records(&pipeline.source.node),
@@ -124,7 +124,7 @@ impl<'t> Checker<'t> {
         if let Some(message) = taken {
             let d = Diagnostic::new(Code::TakenName, name.span, message);
             self.report(d.help(format!("choose another name, such as `my_{word}`")));
-            // What uses the name is not looked into.
+            // Uses of the name are not looked into.
             let _ = self.definitions.define(word, name.span, Meaning::Unknown);
         } else if let Err(earlier) = self.definitions.define(word, name.span, meaning) {
             let message = format!("`{word}` is defined twice");

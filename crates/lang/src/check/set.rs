@@ -46,7 +46,7 @@ impl<'t> Checker<'t> {
         sound.then(|| ParamSet { ty: ty.clone(), members })
     }
 
-    /// What one written member stands for.
+    /// The members that one written member stands for.
     fn members_of(
         &mut self,
         scope: &Scope,
@@ -132,7 +132,7 @@ impl<'t> Checker<'t> {
         text: &str,
         options: &Options<'_>,
     ) -> Option<ParamSet> {
-        // What is wrong lies in that text, not in the query.
+        // Mistakes lie in that text, not in the query.
         let mut checker = Checker::new(text, options);
         let read = parse_value(text);
         let set = read.as_ref().ok().and_then(|set| checker.set_of(name, ty, set));

@@ -74,7 +74,7 @@ impl Side<'_> {
     }
 }
 
-/// What may have been meant by a comparison of two types that do not compare.
+/// The likely meaning of a comparison of two types that do not compare.
 pub(super) fn mismatch_help(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
     one_way(a, b).or_else(|| one_way(b, a))
 }

@@ -1,6 +1,6 @@
-//! What is wrong in a file that a query names.
+//! A mistake in a file that a query names.
 
-/// What is wrong in a file.
+/// A mistake in a file.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Fault {
     /// The line, from 1, where it is in one.

@@ -12,7 +12,7 @@ use std::fmt;
 use weir_plan::table::Table;
 use weir_plan::{Type, Value};
 
-/// What the part of a file that says what it is begins with.
+/// The first bytes of the part of a file that says what the file is.
 const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
 
 /// It begins in so many last bytes.
@@ -27,7 +27,7 @@ pub(super) fn is_database(bytes: &[u8]) -> bool {
     end.windows(MARKER.len()).any(|window| window == MARKER)
 }
 
-/// What the networks of a database have at `path`: names and numbers, joined by dots.
+/// The values that the networks of a database have at `path`: names and numbers, joined by dots.
 pub(super) fn table((file, bytes): (&str, &[u8]), path: &str, key: &Type) -> Result<Table, Fault> {
     if *key != Type::Ip {
         return Err(Fault::whole(format!("it is a table of addresses, and the key is {key}")));

@@ -22,7 +22,7 @@ pub(super) enum Doc {
         forced: bool,
     },
     All(Vec<Doc>),
-    /// What follows stood at this byte of the source.
+    /// The piece that follows stood at this byte of the source.
     Mark(usize),
 }
 
@@ -101,7 +101,7 @@ fn fits(doc: &Doc, rest: &[Piece<'_>], room: usize) -> bool {
     let mut room = room;
     let mut rest = rest.iter().rev();
     let mut stack: Vec<(bool, &Doc)> = vec![(false, doc)];
-    // What is asked about may not break; groups after it may.
+    // The piece that is asked about may not break; groups after it may.
     let mut after = false;
     loop {
         let (broken, doc) = match stack.pop() {

@@ -1,9 +1,9 @@
-//! What the readers of literals have in common.
+//! The common parts of the readers of literals.
 
 use crate::diagnostic::Diagnostic;
 use weir_plan::Value;
 
-/// What a reader of literals found: how many bytes it took, and what they say. Spans in the
+/// The result of a reader of literals: how many bytes it took, and what they say. Spans in the
 /// diagnostic are relative to the literal's first byte.
 pub(super) type LiteralRead = (usize, Result<Value, Diagnostic>);
 

@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use weir_packet::time;
 use weir_plan::Value;
 
-/// What a letter after an integer multiplies it by.
+/// The factors that letters after an integer multiply it by.
 const SCALES: &[(&str, i128)] = &[
     ("k", 1_000),
     ("K", 1_000),

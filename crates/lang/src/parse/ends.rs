@@ -1,4 +1,4 @@
-//! What is done with packets: ends, and the arms of `branch`.
+//! The acts on packets: ends, and the arms of `branch`.
 
 use super::Parser;
 use super::words::{ACTS, STAGES};
@@ -7,7 +7,7 @@ use crate::suggest;
 use crate::tree::{Act, BranchArm, Expr, Spanned, Stage};
 
 impl Parser<'_> {
-    /// What is done with a packet, at its word.
+    /// An act on a packet, at its word.
     pub(super) fn act(&mut self) -> Option<Act> {
         let word = self.word();
         self.bump();

@@ -21,7 +21,7 @@ pub(super) const OPERAND: u8 = 5;
 /// The level of a prefix and its operand, which nothing joins.
 pub(super) const PREFIX: u8 = 11;
 
-/// What may stand between two operands.
+/// An operator between two operands.
 pub(super) enum Infix {
     Op(BinaryOp, u8),
     Compare(BinaryOp),
@@ -36,7 +36,7 @@ impl Parser<'_> {
         self.expr_from(OR)
     }
 
-    /// What stands within brackets, a call or a match, or after a prefix: one level deeper. An
+    /// A part within brackets, a call or a match, or after a prefix: one level deeper. An
     /// operator's operands are no deeper than it is, so at most a few calls lie between levels.
     fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.nesting >= NESTING_MAX {
@@ -329,7 +329,7 @@ impl Parser<'_> {
         Some(out)
     }
 
-    /// What stands on the right of `in`.
+    /// The set on the right of `in`.
     fn set(&mut self) -> Option<Spanned<Set>> {
         let start = self.span();
         if !self.is_sign("{") {

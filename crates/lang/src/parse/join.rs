@@ -6,7 +6,7 @@ use crate::lex::Kind;
 use crate::tree::{Join, JoinKey, Name, Stage};
 use weir_plan::JoinKind;
 
-/// What other languages call joins that there are not.
+/// The names that other languages give to joins that there are not here.
 const FOREIGN: &[(&str, &str)] = &[
     ("outer", "a `left` join keeps the rows of the left side; there is none of both sides"),
     ("full", "a `left` join keeps the rows of the left side; there is none of both sides"),

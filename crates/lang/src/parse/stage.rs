@@ -246,7 +246,7 @@ impl<'a> Parser<'a> {
         Some(Stage::Summarize(out))
     }
 
-    /// What stands after the word `fill`.
+    /// The clauses after the word `fill`.
     fn fill(&mut self, word: Span) -> Option<Fill> {
         let from_start = self.eat_word("from");
         if from_start && !self.eat_word("start") {

@@ -68,7 +68,7 @@ impl Parser<'_> {
         Some((ty, self.value_or_set()?))
     }
 
-    /// What a param is: a value, a range, or a set in braces, which may be empty.
+    /// The value of a param: one value, a range, or a set in braces, which may be empty.
     pub(super) fn value_or_set(&mut self) -> Option<Spanned<Set>> {
         if self.is_sign("{") {
             return self.braced_set();
@@ -237,7 +237,7 @@ impl Parser<'_> {
             || token.first && token.kind == Kind::Name
     }
 
-    /// What a stray token after a whole stage probably was to be.
+    /// The diagnostic with the likely meaning of a stray token after a whole stage.
     fn after_stage(&self, d: Diagnostic) -> Diagnostic {
         match (&self.token().kind, self.word()) {
             (Kind::Sign(";"), _) => d.help("statements end with the line; leave the `;` out"),

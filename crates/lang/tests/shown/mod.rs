@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use weir_lang::{Code, Options, Query, compile, render};
 
-/// What is said of all of them; each must have a diagnostic of its kind among them.
+/// The diagnostics of all queries, as text; each query must have one of its kind among them.
 pub(crate) fn shown(bad: &[(Code, &str)]) -> String {
     let mut out = String::new();
     for (code, text) in bad {

@@ -24,8 +24,8 @@ pub(crate) struct Acting {
 }
 
 impl Acting {
-    /// What the kernel decides of a stage over these columns, and why it does not decide all, if
-    /// so: one clause.
+    /// The part of a stage over these columns that the kernel decides, and why it does not decide
+    /// all, if so: one clause.
     ///
     /// # Errors
     /// Where it decides nothing: why.
@@ -86,7 +86,7 @@ impl Acting {
         })
     }
 
-    /// What may be done to frames before outlets get them.
+    /// The edits that may be done to frames before outlets get them.
     pub(crate) fn edits(&self) -> BTreeSet<Edits> {
         self.deeds().filter_map(Deed::edits).collect()
     }

@@ -40,7 +40,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is done with the frames of an arm, or why the kernel can't do all of it.
+    /// The deeds for the frames of an arm, or why the kernel can't do all of them.
     fn deeds(&self, acts: &[Act]) -> Result<Vec<Deed>, String> {
         let mut deeds = Vec::new();
         for act in acts {
@@ -109,7 +109,7 @@ impl Reader<'_> {
         Ok(Deed::Send(outlet, self.edits(edits, &[outlet])?))
     }
 
-    /// What is done to a frame before these outlets get it, or why the kernel does not do that.
+    /// The edits to a frame before these outlets get it, or why the kernel does not do them.
     fn edits(&self, edits: &[Edit], outlets: &[usize]) -> Result<Edits, String> {
         let is = |place: OutletPlace| outlets.iter().any(|n| self.outlets()[*n].place == place);
         let (mut tag, mut most) = (None, None);
@@ -139,7 +139,7 @@ impl Reader<'_> {
             Some(most) if !(LENGTH_MIN..=LENGTH_MAX).contains(&most) => (None, Some(most)),
             most => (most, None),
         };
-        // What only counts a frame counts its bytes on the wire.
+        // An outlet that only counts a frame counts its bytes on the wire.
         if let Some(other) = other.filter(|_| is(OutletPlace::Interface)) {
             return Err(format!("the kernel does not shorten packets to {other} bytes"));
         }

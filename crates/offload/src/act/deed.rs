@@ -1,4 +1,4 @@
-//! What is done with frames, and to them.
+//! The deeds that are done with frames, and the edits that are done to them.
 
 use crate::value::Lowered;
 use weir_packet::vlan::TAG_LEN;
@@ -6,7 +6,7 @@ use weir_packet::vlan::TAG_LEN;
 /// Outlets that the kernel knows, the first of a plan. Each has a bit of a word.
 pub(crate) const OUTLETS_MAX: usize = 64;
 
-/// What is done with a frame.
+/// A deed that is done with a frame.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Deed {
     Drop,
@@ -27,7 +27,7 @@ impl Deed {
         }
     }
 
-    /// What is done to the frame before an outlet gets it, of deeds by which one does.
+    /// The edits to the frame before an outlet gets it, of deeds by which one does.
     pub(super) fn edits(&self) -> Option<Edits> {
         match self {
             Deed::Drop => None,
@@ -36,7 +36,7 @@ impl Deed {
     }
 }
 
-/// What is done to a frame before it goes out.
+/// The edits to a frame before it goes out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct Edits {
     /// It gets a tag that has this VLAN identifier.

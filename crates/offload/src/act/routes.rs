@@ -28,7 +28,7 @@ pub(crate) struct Routes {
     outlets: usize,
     /// Whether frames may go to more sets.
     lacks_sets: bool,
-    /// What may be done to frames before.
+    /// The edits that may be done to frames before.
     edits: BTreeSet<Edits>,
     /// To how many bytes they may be shortened, tags included, before they are sent.
     lengths: BTreeSet<u16>,

@@ -24,7 +24,7 @@ const ETHERNET: i16 = ethernet::HEADER_LEN as i16;
 /// Bytes of a tag.
 const TAG_LEN: i16 = vlan::TAG_LEN as i16;
 
-/// What to know of a version of IP.
+/// The header layout of a version of IP.
 struct Version {
     fact: Facts,
     header_len: i16,
@@ -52,8 +52,7 @@ const VERSIONS: [Version; 2] = [
     },
 ];
 
-/// What to know of a transport protocol: its number, and where its header has its checksum and
-/// ends.
+/// A transport protocol: its number, and where its header has its checksum and ends.
 struct Transport {
     number: u8,
     checksum: i16,
@@ -246,7 +245,7 @@ impl Shorten<'_> {
         w.mov(R3, 0);
         self.add_words(R3, L3, 0, header_len);
         if let Some(at) = version.checksum {
-            // What is added to the header's sum is what its words become.
+            // The sum of the header becomes that of its words with the new checksum.
             let word = at & !3;
             let w = &mut *self.w;
             w.mov(R4, R3);

@@ -6,7 +6,7 @@ use crate::value::{Lowered, Num};
 use crate::writer::Place;
 use weir_ebpf::{Alu, Cond, Operand, Reg, Reg::*};
 
-/// What [`weir_plan::rows::hash_step`] adds and multiplies by.
+/// The summand and the factors of [`weir_plan::rows::hash_step`].
 const ADDED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTORS: [u64; 2] = [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
 

@@ -5,7 +5,7 @@ use super::{Emit, TooDeep};
 use crate::value::Lowered;
 use weir_ebpf::{Alu, Cond, Operand, Reg, Reg::*};
 
-/// What [`weir_plan::ends::mix`] adds, multiplies by and shifts by.
+/// The summand, the factors and the shifts of [`weir_plan::ends::mix`].
 const ADDED: u64 = 0x9e37_79b9_7f4a_7c15;
 const STEPS: [(i32, u64); 2] = [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)];
 const LAST_SHIFT: i32 = 31;

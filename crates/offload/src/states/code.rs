@@ -53,7 +53,7 @@ fn number(n: usize) -> i32 {
 }
 
 impl StateCode<'_> {
-    /// What makes its key on the stack.
+    /// The code that makes its key on the stack.
     pub(crate) fn key(&self) -> KeyCode<'_> {
         KeyCode { layout: self.table.keys(), at: self.places.key }
     }
@@ -224,8 +224,8 @@ impl StateCode<'_> {
     }
 }
 
-/// Lets the bucket go that `R1` points to. What was written before is seen by who gets the lock
-/// next. Uses `R2`.
+/// Lets the bucket go that `R1` points to. Earlier writes are seen by the next holder of the lock.
+/// Uses `R2`.
 fn unlock(a: &mut Assembler) {
     a.mov(R2, 0).atomic(Atomic::Xchg, R1, offset(LOCK), R2);
 }

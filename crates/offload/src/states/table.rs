@@ -31,7 +31,7 @@ pub(super) const KEY: usize = 2;
 /// How often the process looks at a lock before it lets others run.
 const SPINS: u32 = 100;
 
-/// What a `scan` over packets holds in the kernel.
+/// The table of states that a `scan` over packets holds in the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateTable {
     /// The pipeline whose states they are.
@@ -41,7 +41,7 @@ pub struct StateTable {
     pub(super) keys: KeyLayout,
     pub(super) states: usize,
     pub(super) idle_ns: i64,
-    /// What keys are hashed with: a seed and a multiplier.
+    /// The secret that keys are hashed with: a seed and a multiplier.
     pub(super) secret: [u64; 2],
     /// A power of two.
     pub(super) buckets: usize,

@@ -1,9 +1,9 @@
-//! What a slot keeps of each aggregate.
+//! The values that a slot keeps of each aggregate.
 
 use super::shape::ValueShape;
 use weir_plan::{Agg, AggFunc, Type};
 
-/// What a slot keeps of an aggregate. Places are words of a slot; all are zero at first.
+/// The values that a slot keeps of an aggregate. Places are words of a slot; all are zero at first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cell {
     /// Nothing: it is how many frames the slot counted, or does not depend on them.

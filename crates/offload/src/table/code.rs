@@ -67,7 +67,7 @@ impl TableCode<'_> {
         a.load(Size::DW, R1, R1, 0).add(R1, R0).mov(dst, R1);
     }
 
-    /// What makes its key on the stack.
+    /// The code that makes its key on the stack.
     pub fn key(&self) -> KeyCode<'_> {
         KeyCode { layout: &self.table.keys, at: self.places.key }
     }

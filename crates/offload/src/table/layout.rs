@@ -8,13 +8,13 @@ use weir_plan::limits::GROUPS_MAX;
 use weir_plan::physical::PipelineId;
 use weir_plan::{Summarize, Window};
 
-/// What the layout of tables depends on besides the plan.
+/// The options that the layout of tables depends on besides the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableOptions {
     /// The number after that of the last CPU there may be.
     pub cpus: u32,
-    /// What keys are hashed with: a seed and a multiplier. Senders who know them can make groups
-    /// collide, whose frames then go up.
+    /// The secret that keys are hashed with: a seed and a multiplier. Senders who know them can
+    /// make groups collide, whose frames then go up.
     pub secret: [u64; 2],
 }
 

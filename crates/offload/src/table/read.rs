@@ -4,7 +4,7 @@ use super::cells::Cell;
 use super::layout::{FRAMES, KEY, Table};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a group's cell comes to.
+/// The value of a group's cell.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct CellValue {
     /// The count, the sum, the least or greatest value, or the bits; of `any` and `all` bit 0 if a

@@ -1,6 +1,6 @@
-//! What is known of values before there are any.
+//! The shape of values, as it is known before there are any.
 
-/// What is known of the values of an expression that the kernel evaluates.
+/// The known shape of the values of an expression that the kernel evaluates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueShape {
     /// Integers, times, durations, link addresses and booleans, as signed words, none of them

@@ -90,7 +90,7 @@ struct Shapes {
     aggs: Vec<TestAgg>,
 }
 
-/// What a packet says to one table.
+/// The key and the arguments that a packet gives to one table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Told {
     key: Vec<Option<u128>>,

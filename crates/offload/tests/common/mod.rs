@@ -113,7 +113,7 @@ pub(crate) fn counting_kernel(text: &str, hook: Hook) -> Result<Kernel, NotOfflo
     kernel_of(&plan_of(text), options)
 }
 
-/// What keys are hashed with, such as a run draws.
+/// A secret that keys are hashed with, such as a run draws.
 const SECRET: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x9e37_79b9_7f4a_7c15];
 
 /// The program in XDP for a query that hands packets out, to these outlets.
@@ -190,8 +190,8 @@ impl Kernel {
         words.map(|cpu| cpu[count as usize].load(Relaxed)).sum()
     }
 
-    /// What it does with a frame, and what it returned; `None` for frames that it can't be tried
-    /// on.
+    /// The fate of a frame, and the return value of the program; `None` for frames that it can't be
+    /// tried on.
     pub(crate) fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
         self.run(frame).map(|(count, run)| (count, run.returned))
     }
@@ -302,7 +302,7 @@ pub(crate) struct Leaves {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What each outlet gets of each frame, in order.
+/// The frames that outlets get for each frame, in order.
 pub(crate) fn sent(text: &str, frames: &[Vec<u8>]) -> Vec<Vec<Leaves>> {
     sent_at(text, &timed(frames))
 }

@@ -30,7 +30,7 @@ pub(super) fn outlets() -> Vec<KernelOutlet> {
     ]
 }
 
-/// What a program returns of a frame that goes to the outlets of these numbers.
+/// The return value of a program for a frame that goes to the outlets of these numbers.
 fn way(program: &KernelProgram, outlets: &[KernelOutlet], mut to: Vec<usize>) -> i32 {
     to.sort_unstable();
     match to[..] {
@@ -335,7 +335,7 @@ fn what_an_interface_does_not_take_goes_up() {
             assert_eq!(tagged(1519), FrameCount::Wanted, "{kind:?}");
         }
     }
-    // What is dropped, or only counted, has no such bound.
+    // Dropped frames, and frames that are only counted, have no such bound.
     for text in ["packets | pass", "packets | drop"] {
         let kernel = acting_kernel(text, &outlets()).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(kernel.decide(&[0x88; 3000]), Some((FrameCount::Acted, 0)), "{text}");
@@ -557,7 +557,7 @@ fn programs_that_shorten_are_verified_at_their_limits() {
 const OUTLETS: u32 = 60;
 const VERIFIED_MAX: u32 = 250_000;
 
-/// What an interface takes of a frame is what leaves of it.
+/// The length that an interface takes is that of the frame as it leaves.
 #[test]
 fn a_long_frame_that_is_shortened_fits_an_interface() {
     if !common::may("a_long_frame_that_is_shortened_fits_an_interface") {

@@ -1,4 +1,4 @@
-//! What the kernel runs of the queries of the library, as docs/offload.md says.
+//! The parts of the queries of the library that the kernel runs, as docs/offload.md says.
 
 use crate::common;
 use std::path::Path;

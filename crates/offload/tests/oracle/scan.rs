@@ -183,13 +183,13 @@ struct Below<'a> {
     kernel: &'a SharedKernel,
     frames: &'a [(i64, Vec<u8>)],
     at: usize,
-    /// What the program did with each frame that it finished.
+    /// The outlets that got each frame, where the program finished it.
     done: Vec<Option<Vec<Outlet>>>,
     up: Vec<usize>,
 }
 
 impl Below<'_> {
-    /// What the program does with a frame; `None`: it goes up.
+    /// The fate of a frame in the program; `None`: it goes up.
     fn run(&self, at: usize) -> (FrameCount, Option<Vec<Outlet>>) {
         let SharedKernel(kernel) = self.kernel;
         let (time, frame) = &self.frames[at];
@@ -460,7 +460,8 @@ fn no_frame_of_a_key_is_folded_in_twice_or_lost() {
             times += u32::from(states.is_some());
             taken += states.map_or(0, |taken| taken.states[0]);
         });
-        // What a program folded in after that, before it saw that the workers hold the key: none.
+        // The frames that a program folded in after that, before it saw that the workers hold the
+        // key: none.
         assert_eq!(table.take(kernel.states(0), &key_of(source), NOON), None, "{round}");
     }
     let dropped = kernel.deeds()[0].0;

@@ -4,7 +4,7 @@ use super::field::{Field, FieldType};
 use crate::limits::{HEADER_BYTES_MAX, HEADER_INT_BYTES_MAX};
 use std::fmt;
 
-/// What the place of bytes counts from.
+/// The start that the place of bytes counts from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Header {
     /// The first byte captured.
@@ -15,7 +15,7 @@ pub enum Header {
     Arp,
     /// The IPv4 or IPv6 header.
     Ip,
-    /// What follows the IP header and its extensions, of any protocol; not in later fragments.
+    /// The bytes after the IP header and its extensions, of any protocol; not in later fragments.
     Transport,
     /// The TCP header.
     Tcp,
@@ -25,7 +25,7 @@ pub enum Header {
     Icmp,
     /// The ICMPv6 header.
     Icmp6,
-    /// What follows a whole TCP or UDP header.
+    /// The bytes after a whole TCP or UDP header.
     Payload,
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for HeaderBytes {
     }
 }
 
-/// What is said of them, by size.
+/// The fields that describe bytes of a header, by size.
 static KINDS: [Field; HEADER_INT_BYTES_MAX as usize + 1] =
     [int(1), int(2), int(3), int(4), int(5), int(6), int(7), many()];
 

@@ -1,4 +1,4 @@
-//! What IP carries.
+//! The protocols that IP packets carry.
 
 use super::ip::later;
 use super::rows::Rows;

@@ -12,7 +12,7 @@ pub(super) struct Entry {
     pub(super) reader: Reader,
 }
 
-/// What reads a field of the wanted rows of a batch.
+/// The function that reads a field of the wanted rows of a batch.
 #[derive(Clone, Copy)]
 pub(crate) enum Reader {
     /// Writes the values into a column.

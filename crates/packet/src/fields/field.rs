@@ -1,4 +1,4 @@
-//! What the catalogue says of a field.
+//! The catalogue's description of a field.
 
 use crate::column::Repr;
 

@@ -132,7 +132,7 @@ pub(crate) fn protocols(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(
     });
 }
 
-/// What a frame carries, as its headers number it.
+/// The protocol that a frame carries, as its headers number it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Carried {
     /// A protocol of IP.
@@ -176,7 +176,7 @@ fn each(
     });
 }
 
-/// What the header of a Linux cooked capture says.
+/// The direction in the header of a Linux cooked capture.
 fn cooked(frames: &FrameBatch, i: usize) -> Option<Direction> {
     let at = match frames.link {
         LinkType::LINUX_SLL => SLL_PACKET_TYPE,

@@ -1,4 +1,4 @@
-//! What names a field.
+//! The identifiers of fields.
 
 use super::Reader;
 use super::bytes::{Header, HeaderBytes};
@@ -58,7 +58,7 @@ impl FieldId {
         (self.0 & (BYTES | RECORDS) == RECORDS).then_some((self.0 & !RECORDS) as usize)
     }
 
-    /// What reads it of frames that are flow records, if they can have it.
+    /// The reader of the field in frames that are flow records, if they can have it.
     pub(crate) fn record_reader(self) -> Option<Reader> {
         let place = self.record_place().or_else(|| records::shared(self.position()?))?;
         Some(records::reader_at(place))
@@ -69,7 +69,7 @@ impl FieldId {
         self.record_place().is_some()
     }
 
-    /// What the catalogue says of it. Bytes by their place have no name of their own there.
+    /// Its description in the catalogue. Bytes by their place have no name of their own there.
     pub fn info(self) -> &'static Field {
         match (self.bytes(), self.record_place()) {
             (Some(bytes), _) => bytes.info(),

@@ -13,7 +13,7 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-/// What belongs to the keys of flows besides addresses, ports and protocol.
+/// A part of the keys of flows besides addresses, ports and protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyPart {
     /// The VLAN tags of the frame.

@@ -68,8 +68,8 @@ fn having(rows: &Rows<'_>, header: Header) -> Bits {
     }
 }
 
-/// What was captured of the packet from a header on, without what follows the packet; of a row that
-/// has the header.
+/// The captured bytes of the packet from a header on, without what follows the packet; of a row
+/// that has the header.
 fn from<'a>(rows: &Rows<'a>, header: Header, i: usize) -> Option<&'a [u8]> {
     let frame = rows.frames.frame(i);
     match header {

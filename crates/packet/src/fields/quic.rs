@@ -87,7 +87,7 @@ fn header<'a>(rows: &Rows<'a>, i: usize) -> Option<LongHeader<'a>> {
     LongHeader::new(rows.udp_payload(i))
 }
 
-/// What `read` says of the hello in a client's Initial packets.
+/// The result of `read` for the hello in a client's Initial packets.
 fn of_hello<T>(rows: &Rows<'_>, i: usize, read: impl FnOnce(&Hello<'_>) -> Option<T>) -> Option<T> {
     rows.layers.hellos.of_quic(i, rows.udp_payload(i), read)
 }

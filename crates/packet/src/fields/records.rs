@@ -157,7 +157,7 @@ static SHARED: [u8; PACKET_FIELDS.len()] = {
     places
 };
 
-/// What reads the field of records at this place in [`RECORD_FIELDS`].
+/// The reader of the field of records at this place in [`RECORD_FIELDS`].
 pub(super) fn reader_at(place: usize) -> Reader {
     ENTRIES[place].reader
 }

@@ -55,7 +55,7 @@ impl<'a> Rows<'a> {
     }
 
     /// `N` bytes of row `i`, `at` bytes from the start of the frame: zeros where the chunk has no
-    /// such bytes. What the row says there counts only if it has the layer that starts there.
+    /// such bytes. The bytes count only if the row has the layer that starts there.
     #[inline(always)]
     pub(crate) fn load<const N: usize>(&self, i: usize, at: usize) -> [u8; N] {
         self.bytes_at(self.offsets[i] as usize + at)
@@ -135,7 +135,7 @@ impl<'a> Rows<'a> {
         doubtful.iter().filter(reaches).collect()
     }
 
-    /// What was captured of the IP packet of row `i` from the transport header on, without what
+    /// The captured bytes of the IP packet of row `i` from the transport header on, without what
     /// follows the packet.
     pub(crate) fn body(&self, i: usize) -> &'a [u8] {
         let frame = self.frames.frame(i);

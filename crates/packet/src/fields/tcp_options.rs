@@ -118,7 +118,7 @@ fn with_options(rows: &Rows<'_>) -> Bits {
     long
 }
 
-/// What `wanted` makes of the first option that it takes.
+/// The result of `wanted` for the first option that it takes.
 fn find<T>(rows: &Rows<'_>, i: usize, wanted: impl Fn(TcpOption<'_>) -> Option<T>) -> Option<T> {
     let tcp = Tcp::new(rows.body(i)).ok()?;
     Options::new(tcp.options()).flatten().find_map(wanted)

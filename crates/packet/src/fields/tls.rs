@@ -101,7 +101,7 @@ pub(crate) fn fingerprints(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnM
     });
 }
 
-/// What `read` says of the hello at the start of a segment.
+/// The result of `read` for the hello at the start of a segment.
 fn hello<T>(rows: &Rows<'_>, i: usize, read: impl FnOnce(&Hello<'_>) -> Option<T>) -> Option<T> {
     rows.layers.hellos.of_tls(i, rows.tcp_payload(i), read)
 }

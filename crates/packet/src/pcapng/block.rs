@@ -26,7 +26,7 @@ pub(super) const OPTION_FLAGS: u16 = 2;
 pub(super) const OPTION_TSRESOL: u16 = 9;
 pub(super) const OPTION_TSOFFSET: u16 = 14;
 
-/// What is wrong with a block.
+/// A fault in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PcapngFault {
     /// The first block is not a section header.
@@ -84,7 +84,7 @@ impl fmt::Display for PcapngFault {
     }
 }
 
-/// What stands at the start of some bytes.
+/// A block at the start of some bytes, whole or in part.
 pub(super) enum Whole<'a> {
     Block(Block<'a>),
     /// Part of a block that takes this many bytes, as far as can be told.

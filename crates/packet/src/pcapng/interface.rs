@@ -8,7 +8,7 @@ use crate::pcap::{ByteOrder, link_from_file};
 use crate::source::LinkType;
 use crate::time::{LAST_TIME, NO_TIME};
 
-/// What an interface description block says that matters for reading its packets.
+/// The fields of an interface description block that matter for reading its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interface<'a> {
     /// Link type of its packets.

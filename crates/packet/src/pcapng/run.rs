@@ -150,6 +150,6 @@ fn meet<'a, const BIG: bool>(
 /// Whether a block with options can be so long, whose frame and padding end there.
 #[cold]
 fn fits(total: u32, behind: u32) -> bool {
-    // What is no multiple of 4 is large when its lowest bits have become the highest.
+    // A length that is no multiple of 4 is large when its lowest bits have become the highest.
     total.rotate_right(2) <= BLOCK_MAX / 4 && behind + TAIL as u32 <= total
 }

@@ -11,7 +11,7 @@ use crate::pcap::ByteOrder;
 use crate::source::LinkType;
 use crate::time::NO_TIME;
 
-/// What the blocks so far say of those that follow.
+/// The state after the blocks so far, which is needed to read those that follow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Section {
     /// Byte order of the current section; none before the first.

@@ -61,7 +61,7 @@ impl Decrypting {
             let keys = keys.get_or_insert_with(|| ClientKeys::new(&header));
             let Some(frames) = keys.decrypt(&header, &mut self.plain) else { continue };
             for (offset, data) in CryptoFrames::new(frames) {
-                // What lies far ahead cannot join up with the start.
+                // Data that lies far ahead cannot join up with the start.
                 if let Ok(offset) = usize::try_from(offset) {
                     self.pieces.put(offset, data);
                 }
@@ -117,7 +117,7 @@ impl<'a> Iterator for CryptoFrames<'a> {
     }
 }
 
-/// What protects the Initial packets of a client.
+/// The keys that protect the Initial packets of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientKeys {
     pub(crate) key: [u8; 16],

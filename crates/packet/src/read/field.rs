@@ -140,7 +140,7 @@ mod tests {
         names.collect::<Vec<_>>().join(" ")
     }
 
-    /// What bytes by their place are, as hexadecimal digits; nothing where they are absent.
+    /// The value of bytes by their place, as hexadecimal digits; nothing where they are absent.
     fn place(frame: &Frame, captured: usize, header: &str, offset: u16, size: usize) -> String {
         let header = Header::by_name(header).expect("a header");
         let id = FieldId::of_bytes(HeaderBytes::new(header, offset, size).expect("a few bytes"));
@@ -252,7 +252,7 @@ mod tests {
         for header in ["udp", "icmp", "icmp6", "arp"] {
             assert_eq!(at(header, 0, 1), "", "{header}");
         }
-        // What is not captured is absent, and so is what follows the packet.
+        // Bytes that are not captured are absent, and so are bytes after the packet.
         assert_eq!(place(&tcp, 46, "tcp", 2, 2), "0050");
         assert_eq!(place(&tcp, 45, "tcp", 2, 2), "");
         assert_eq!(place(&tcp, 50, "payload", 0, 1), "");
@@ -539,7 +539,8 @@ mod tests {
         assert_eq!(shown, "tunnel=true udp.dport=2 payload=616263 malformed=false");
     }
 
-    /// What a header around the packet says holds where the packet's own says more.
+    /// The length in a header around the packet holds where the packet's own header gives a larger
+    /// one.
     #[test]
     fn a_packet_longer_than_what_carries_it_ends_with_that() {
         let session = [0x11, 0, 0, 9, 0, 32, 0, 0x21];
@@ -596,7 +597,7 @@ mod tests {
             names,
             "tcp.sack_permitted=false tcp.sack_blocks=2 tcp.sack_left=1 tcp.sack_right=2",
         );
-        // What is behind the cut, or behind a bad option, is not known.
+        // Options after the cut, or after a bad option, are not known.
         let bytes = tcp.clone().options(&syn).bytes();
         let names: Vec<&str> = names.split_whitespace().collect();
         assert_eq!(show(LinkType::ETHERNET, &bytes[..58], bytes.len(), &names), "tcp.mss=1460");

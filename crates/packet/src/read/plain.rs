@@ -141,7 +141,7 @@ mod tests {
     use crate::walk::classify;
     use crate::walk::samples::samples;
 
-    /// What stands at the place of a field is what its reader reads.
+    /// The value at the place of a field is the value that its reader reads.
     #[test]
     fn places_agree_with_readers() {
         let mut seen = [0; 2];

@@ -1,4 +1,4 @@
-//! What was changed in a frame.
+//! Changes to the bytes of a frame.
 
 use std::ops::Range;
 

@@ -32,8 +32,8 @@ impl Finder<'_> {
         }
     }
 
-    /// What follows the packet that an ICMP error quotes (RFC 4884). Of the objects there only
-    /// labels hold no address (RFC 4950, RFC 5837).
+    /// The extension after the packet that an ICMP error quotes (RFC 4884). Of the objects there
+    /// only labels hold no address (RFC 4950, RFC 5837).
     fn extended(&mut self, proto: u8, packet: Range<usize>) {
         let end = packet.end.min(self.frame.len());
         let frame = &self.frame[..end];

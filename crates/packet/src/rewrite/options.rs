@@ -167,7 +167,7 @@ impl Finder<'_> {
                     continue;
                 }
                 (Some(kind), Some(len)) if kind != 0 && len >= 2 => (kind, len),
-                // The end, or nothing that can be read. What comes after it is no option.
+                // The end, or nothing that can be read. The bytes after it are no options.
                 (Some(_), _) => return self.unread_ip_in(at, end),
                 (None, _) => return,
             };

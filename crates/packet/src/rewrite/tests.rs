@@ -385,8 +385,8 @@ fn a_frame_that_may_hold_an_unknown_address_is_left_alone() {
     assert_eq!(attempt(LinkType::NFLOG, &log, log.len(), &[Address::EthSrc]), None);
 }
 
-/// What is not there can't leave: a cut is no reason to hold a frame back, but where a header that
-/// says what follows was cut.
+/// Bytes that are not there can't leave: a cut is no reason to hold a frame back, but where a
+/// header that says what follows was cut.
 #[test]
 fn a_cut_frame_is_rewritten_as_far_as_it_goes() {
     for (name, make) in MADE {

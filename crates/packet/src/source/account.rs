@@ -1,14 +1,14 @@
-//! What a source says of frames: how many it handed out, and what was lost on the way to it.
+//! A source's account of frames: how many it handed out, and what was lost on the way to it.
 
-/// What a source has handed out so far. `received = delivered + filtered + kernel.finished()`; of a
-/// wire, frames that are `lost` are not among those.
+/// The counts of a source so far. `received = delivered + filtered + kernel.finished()`; of a wire,
+/// frames that are `lost` are not among those.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Account {
     /// Frames read from the file or wire.
     pub received: u64,
     /// Frames that the capture filter refused.
     pub filtered: u64,
-    /// What a program in the kernel made of the frames that it met.
+    /// The counts of the frames that a program in the kernel met, by what it did with them.
     pub kernel: KernelCounts,
     /// Frames that were there and could not be read.
     pub lost: Lost,

@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-/// What an empty batch refers to.
+/// The chunk of an empty batch.
 static NOTHING: LazyLock<Chunk> = LazyLock::new(|| Arc::new(Vec::new()));
 
 /// Up to [`BATCH`] frames of one link type, in capture order; their bytes stay in a [`Chunk`].
@@ -186,7 +186,7 @@ impl FrameBatch {
         self.cols.look[from..][..looks.len()].copy_from_slice(looks);
     }
 
-    /// What a look at each frame showed, if whoever pushed them looked.
+    /// The result of a look at each frame, if whoever pushed them looked.
     #[inline(always)]
     pub(crate) fn looks(&self) -> Option<&[Look; BATCH]> {
         self.looked.then_some(&self.cols.look)
@@ -275,7 +275,7 @@ impl FrameBatch {
         (!self.mixed).then_some(self.point)
     }
 
-    /// What the numbers of interfaces mean, where they are known.
+    /// The names that belong to the numbers of interfaces, where they are known.
     pub fn interface_names(&self) -> Option<&InterfaceNames> {
         self.names.as_ref()
     }
@@ -291,7 +291,7 @@ impl FrameBatch {
         self.reached = Some(ts);
     }
 
-    /// What was found to be lost since the batch before; `None` where nothing was, as in files.
+    /// The gap that was found since the batch before; `None` where there is none, as in files.
     pub fn gap(&self) -> Option<Gap> {
         self.gap
     }
@@ -507,7 +507,7 @@ mod tests {
 
     type Known = (u64, Option<[u16; 2]>, Option<Look>, CapturePoint);
 
-    /// What is known of each frame besides its bytes.
+    /// The number, the ports, the look and the capture point of each frame.
     fn known(batch: &FrameBatch) -> Vec<Known> {
         let look = |i: usize| batch.looks().map(|looks| looks[i]);
         let of = |i| (batch.seq()[i], batch.ports(i), look(i), batch.capture_point(i));
@@ -570,7 +570,7 @@ mod tests {
                     assert_eq!(points(&all), want);
                     let known = want.iter().any(|point| *point != none);
                     assert_eq!(all.interface_names().is_some(), known);
-                    // What comes then came as the last did, until something else is said of it.
+                    // A frame then came as the last did, until something else is said of it.
                     all.push(0, 9, 0, 60, 60);
                     assert_eq!(all.capture_point(want.len()), want[want.len() - 1]);
                     all.set_capture_point(want.len(), two, &names);

@@ -1,4 +1,4 @@
-//! What is known of the frames of a batch, a column for each.
+//! The facts known of the frames of a batch, a column for each.
 
 use crate::interface::CapturePoint;
 use crate::limits::BATCH;

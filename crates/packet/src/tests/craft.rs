@@ -42,7 +42,7 @@ pub struct Frame {
 struct Layer {
     kind: Kind,
     header: Vec<u8>,
-    /// What [`Frame::put`] asked for.
+    /// The places and bytes that [`Frame::put`] asked for.
     overrides: Vec<(usize, Vec<u8>)>,
 }
 
@@ -321,7 +321,7 @@ impl Frame {
     }
 }
 
-/// What comes out.
+/// The finished frame.
 impl Frame {
     /// The link type the frame is for.
     pub fn link(&self) -> LinkType {
@@ -461,8 +461,8 @@ fn checksum_at(kind: Kind) -> Option<usize> {
     }
 }
 
-/// What TCP, UDP and ICMPv6 checksums cover besides the packet: the addresses of the IP header
-/// they are in, their own length, and their protocol number.
+/// The bytes that TCP, UDP and ICMPv6 checksums cover besides the packet: the addresses of the IP
+/// header they are in, their own length, and their protocol number.
 fn pseudo_header(kind: Kind, outer: &[Layer], len: usize) -> Vec<u8> {
     let Some(number) =
         protocol(kind).filter(|_| matches!(kind, Kind::Tcp | Kind::Udp | Kind::Icmp6))

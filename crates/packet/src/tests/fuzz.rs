@@ -221,7 +221,7 @@ fn check_texts(frames: &FrameBatch, layers: &Layers) {
     }
 }
 
-/// What stands behind an IP packet is no part of it: whatever it is, the packet has the same layers
+/// Bytes after an IP packet are no part of it: whatever they are, the packet has the same layers
 /// and fields.
 fn check_ends(frames: &FrameBatch, layers: &Layers) {
     let mut padded = FrameBatch::new();

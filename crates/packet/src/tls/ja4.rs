@@ -27,7 +27,7 @@ const SIGNATURE_ALGORITHMS: u16 = 13;
 /// The highest number that two digits show.
 const COUNT_MAX: usize = 99;
 
-/// What carries the hello.
+/// The carrier of the hello.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Carrier {
     /// TLS records in a TCP connection.

@@ -4,14 +4,14 @@
 use super::{CLIENT_HELLO, HANDSHAKE, HEADER_LEN, RECORD_MAX};
 use crate::limits::HELLO_MAX;
 
-/// What the bytes at the start of a stream are.
+/// The result of a look at the start of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
     /// No ClientHello.
     Other,
     /// A ClientHello of more than [`HELLO_MAX`] bytes.
     TooLong,
-    /// What may be the start of a ClientHello, which goes on.
+    /// The possible start of a ClientHello, which goes on.
     Partial,
     /// A ClientHello that ends so many bytes after the start.
     Whole(usize),

@@ -1,4 +1,4 @@
-//! What link types and link headers announce.
+//! The protocols that link types and link headers announce.
 
 use crate::ethernet::Ethernet;
 use crate::source::LinkType;

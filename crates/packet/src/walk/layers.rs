@@ -1,4 +1,4 @@
-//! What the walk establishes about the frames of a batch.
+//! The results of the walk over the frames of a batch.
 
 use super::reason::REASONS;
 use crate::bits::Bits;
@@ -78,14 +78,14 @@ pub struct Layers {
     pub(crate) hellos: Hellos,
 }
 
-/// What lies below IP in a frame that the fast pass did not take. Positions count from the start of
-/// the frame and are 0 where they mean nothing. They are of the frame's own headers: not of a frame
-/// inside a pseudowire.
+/// The headers below IP in a frame that the fast pass did not take. Positions count from the start
+/// of the frame and are 0 where they mean nothing. They are of the frame's own headers: not of a
+/// frame inside a pseudowire.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Below {
     /// The first VLAN tag, and the second.
     pub(crate) tags: [u16; 2],
-    /// What follows the Ethernet or cooked header and its tags.
+    /// The first byte after the Ethernet or cooked header and its tags.
     pub(crate) link_end: u16,
     /// The first MPLS label, and how many there are.
     pub(crate) mpls: u16,

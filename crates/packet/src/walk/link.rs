@@ -35,7 +35,7 @@ const BRIDGED: u16 = 0x6558;
 /// gives the number to a protocol of its own.
 const RARP: u16 = 0x8035;
 
-/// What comes next, and where it starts; `None` where the walk could not go on, or has no need.
+/// The next header, and where it starts; `None` where the walk could not go on, or has no need.
 type Then = Option<(Next, usize)>;
 
 /// A header that the walk is about to read.
@@ -43,7 +43,7 @@ type Then = Option<(Next, usize)>;
 pub(super) enum Next {
     /// The header of a link.
     Link(LinkType),
-    /// What an EtherType announces; under [`ethernet::TYPE_MIN`] it is the length of LLC.
+    /// The protocol of an EtherType; under [`ethernet::TYPE_MIN`] the number is the length of LLC.
     Type(u16),
     Llc,
     Ppp,
@@ -252,7 +252,7 @@ impl<S: Sites> Walk<'_, S> {
         }
     }
 
-    /// What an EtherType announces where it can't be a length.
+    /// The header that an EtherType announces, where the number can't be a length.
     fn typed_or_unread(&mut self, ethertype: u16, at: usize) -> Then {
         match ethertype {
             ethernet::TYPE_MIN.. => Some((Next::Type(ethertype), at)),
@@ -416,7 +416,7 @@ impl<S: Sites> Walk<'_, S> {
         self.check(Err(Reason::MplsDepth))
     }
 
-    /// What follows the last label: IP, unless its first bytes rather are a frame's.
+    /// The header after the last label: IP, unless its first bytes rather are a frame's.
     fn below_the_stack(&mut self, at: usize) -> Then {
         let rest = self.take(at, 1, Reason::ShortHeader)?;
         let frame = || Some((Next::Link(LinkType::ETHERNET), at + mpls::pseudowire(rest)?));
@@ -435,7 +435,7 @@ impl<S: Sites> Walk<'_, S> {
         let header = self.check(Nsh::new(bytes))?;
         let context = &self.take(at, header.header_len(), Reason::Nsh)?[nsh::HEADER_LEN..];
         if context[..header.header_len() - nsh::HEADER_LEN].iter().any(|&byte| byte != 0) {
-            // What it says of a packet has no form of its own.
+            // Its context about a packet has no form of its own.
             self.note_unread(at);
         }
         self.inside = true;

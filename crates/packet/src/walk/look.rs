@@ -1,4 +1,4 @@
-//! What the first bytes of a frame show.
+//! The result of a look at the first bytes of a frame.
 
 use crate::bits::Bits;
 use crate::limits::BATCH;
@@ -11,7 +11,7 @@ pub(crate) const WINDOW: usize = 80;
 /// The first bytes of a frame; those beyond what was captured belong to something else.
 pub(super) type Window = [u8; WINDOW];
 
-/// What one look at a frame shows.
+/// The result of one look at a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Look(u8);
 
@@ -29,7 +29,7 @@ impl Look {
         if self.0 & Look::TCP == 0 { udp::PROTOCOL } else { tcp::PROTOCOL }
     }
 
-    /// What a look shows: whether the frame is plain, and whether TCP.
+    /// The result of a look: whether the frame is plain, and whether TCP.
     #[inline(always)]
     pub(super) fn of_bits(bits: u32) -> Look {
         Look(bits as u8)

@@ -78,8 +78,8 @@ enum Which {
 impl Headers {
     /// The outermost: the one that the network between the ends of the tunnel sees.
     pub const OUTER: Headers = Headers { which: Which::Outer, ports: TunnelPorts::NONE };
-    /// The innermost, to [`crate::limits::TUNNELS_MAX`] tunnels. What is below IP stays that of the
-    /// frame.
+    /// The innermost, to [`crate::limits::TUNNELS_MAX`] tunnels. The headers below IP stay those of
+    /// the frame.
     pub const INNER: Headers = Headers { which: Which::Inner, ports: TunnelPorts::NONE };
 
     /// The same, where these ports mean tunnels, too.

@@ -1,9 +1,9 @@
 //! The part of the walk that goes into tunnels: from the packet that the frame carries to the one
 //! that this carries, and on, to the innermost.
 //!
-//! UDP ports and protocol numbers only hint at a tunnel. What follows is taken for a packet if it
-//! leads to a sound IP header; else the headers stay those found before, and nothing is held
-//! against the frame. From that header on, faults count as anywhere.
+//! UDP ports and protocol numbers only hint at a tunnel. The bytes that follow are taken for a
+//! packet if they lead to a sound IP header; else the headers stay those found before, and nothing
+//! is held against the frame. From that header on, faults count as anywhere.
 
 use super::layers::{Layer, Layers};
 use super::link::{self, Next};
@@ -109,7 +109,7 @@ impl<S: Sites> Walk<'_, S> {
         Some(())
     }
 
-    /// What the packet's payload, of this protocol and from `at` on, carries.
+    /// The next header in the packet's payload, which is of this protocol and starts at `at`.
     fn carried(&mut self, proto: u8, at: usize) -> Carried {
         match proto {
             IPV4 => Some((Next::Ipv4, at)),
@@ -158,7 +158,8 @@ impl<S: Sites> Walk<'_, S> {
         }
     }
 
-    /// What an EtherType announces at the start of a tunnel, where every payload is a packet.
+    /// The header that an EtherType announces at the start of a tunnel, where every payload is a
+    /// packet.
     fn typed_in_tunnel(&mut self, ethertype: u16, at: usize) -> Carried {
         if !link::reads(ethertype) {
             self.note_unread(at);
@@ -166,8 +167,8 @@ impl<S: Sites> Walk<'_, S> {
         (ethertype >= ethernet::TYPE_MIN).then_some((Next::Type(ethertype), at))
     }
 
-    /// What the datagram of these ports carries, `at` its payload; of each port, the one that it
-    /// stands for.
+    /// The next header in the datagram of these ports, `at` its payload; of each port, the one that
+    /// it stands for.
     fn datagram(&mut self, ports: [u16; 2], at: usize) -> Carried {
         let carried = ports.into_iter().find_map(|port| self.behind(port, at));
         let [is_first, is_second] = ports.map(is_port);
@@ -179,7 +180,7 @@ impl<S: Sites> Walk<'_, S> {
         carried
     }
 
-    /// What the datagram of which this is a port carries, `at` its payload.
+    /// The next header in the datagram of which this is a port, `at` its payload.
     fn behind(&mut self, port: u16, at: usize) -> Carried {
         match port {
             vxlan::PORT | vxlan::PORT_GPE => {
@@ -273,7 +274,8 @@ impl<S: Sites> Walk<'_, S> {
         None
     }
 
-    /// What a header of a tunnel says. If Weir can't read it, headers are after it all the same.
+    /// The values in a header of a tunnel. If Weir can't read it, headers are after it all the
+    /// same.
     fn known<T>(&mut self, says: Option<T>) -> Option<T> {
         if says.is_none() {
             self.sites.note(Site::Unread);

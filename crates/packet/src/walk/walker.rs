@@ -9,7 +9,7 @@ use super::ports::TunnelPorts;
 use super::reason::Reason;
 use super::site::{Site, Sites};
 
-/// What the walk established about one frame. Positions are 0 where they mean nothing.
+/// The results of the walk for one frame. Positions are 0 where they mean nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Found {
     pub(crate) l3: u16,
@@ -83,7 +83,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         }
     }
 
-    /// What was captured of the packet from `at` on.
+    /// The captured bytes of the packet from `at` on.
     pub(super) fn rest(&self, at: usize) -> &'a [u8] {
         self.frame.get(at..self.end.min(self.frame.len())).unwrap_or(&[])
     }
@@ -105,7 +105,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         }
     }
 
-    /// What a view of the rest from `at` on says. If it lacks bytes, notes whose fault that is.
+    /// The result of a view of the rest from `at` on. If it lacks bytes, notes whose fault that is.
     pub(super) fn view<T>(&mut self, at: usize, view: Result<T, Reason>) -> Option<T> {
         if let Err(Reason::ShortHeader) = view {
             self.take(at, self.rest(at).len() + 1, Reason::ShortHeader)?;

@@ -6,7 +6,7 @@ use weir_packet::craft::Frame;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// What was written. A clone is the same.
+/// The bytes that were written. A clone is the same.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

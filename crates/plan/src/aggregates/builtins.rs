@@ -18,8 +18,8 @@ use Type::{Bool, Duration, Float, Int, Str};
 pub struct BuiltinAggregate {
     /// The call with the names of its arguments, such as `sum(x)`.
     pub call: &'static str,
-    /// What plans compute. Where a constant of the call or the window becomes part of it, the one
-    /// here is an example.
+    /// The aggregate that plans compute. Where a constant of the call or the window becomes part of
+    /// it, the one here is an example.
     pub func: AggFunc,
     /// Its arguments. Several that are evaluated for each row are a tuple in a plan.
     pub takes: &'static [Parameter],
@@ -31,9 +31,9 @@ pub struct BuiltinAggregate {
     pub gives: ResultType,
     /// The result of a group in which no row counts.
     pub over_nothing: OverNothing,
-    /// What the result owes to the order of rows.
+    /// The part of the result that is due to the order of rows.
     pub order: RowOrder,
-    /// What the result is, for the reference.
+    /// The meaning of the result, for the reference.
     pub doc: &'static str,
     /// A call, where a constant is easily forgotten.
     pub example: Option<&'static str>,
@@ -61,7 +61,7 @@ pub enum OverNothing {
     Present,
 }
 
-/// What a result owes to the order of rows.
+/// The part of a result that is due to the order of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowOrder {
     /// Nothing.
@@ -185,7 +185,8 @@ impl AggFunc {
         self.builtins().next().map_or(Value::Absent, |row| row.over_nothing.value(ty))
     }
 
-    /// What the result owes to the order of rows; registered aggregates say nothing of that.
+    /// The part of the result that is due to the order of rows; registered aggregates say nothing
+    /// of that.
     pub fn order(self) -> RowOrder {
         self.builtins().next().map_or(RowOrder::Free, |row| row.order)
     }

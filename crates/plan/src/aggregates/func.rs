@@ -1,4 +1,4 @@
-//! What a plan can compute over a group.
+//! The aggregates that a plan can compute over a group.
 
 use crate::expr::Expr;
 use crate::limits::FREQUENT_MAX;
@@ -9,7 +9,7 @@ use crate::types::Type;
 pub struct Agg {
     /// Name of the output column.
     pub name: String,
-    /// What to compute.
+    /// The aggregate to compute.
     pub func: AggFunc,
     /// Its argument; `None` for `count()`.
     pub arg: Option<Expr>,
@@ -19,9 +19,8 @@ pub struct Agg {
     pub ty: Type,
 }
 
-/// What an aggregate computes over the rows of a group for which its argument has a value.
-/// Over none, it is absent; counts and rates are 0, and a registered aggregate says itself what it
-/// is.
+/// An aggregate of the rows of a group for which its argument has a value. Over none, it is absent;
+/// counts and rates are 0, and a registered aggregate says itself what it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AggFunc {
     /// Rows (without an argument), or rows where the argument has a value. Int.

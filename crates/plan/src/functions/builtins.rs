@@ -19,16 +19,17 @@ use Type::{Bool, Bytes, Duration, Float, Int, Ip, Str, Time};
 pub struct Builtin {
     /// A call of it with the names of its parameters, such as `concat(s, t)`.
     pub call: &'static str,
-    /// What plans call. Where constants of a call become part of it, those here mean nothing.
+    /// The function that plans call. Where constants of a call become part of it, those here mean
+    /// nothing.
     pub func: Func,
-    /// What a call must give. `prefix` takes its last parameter twice if need be, and
+    /// The arguments that a call must give. `prefix` takes its last parameter twice if need be, and
     /// `community_id` a seed.
     pub takes: &'static [Parameter],
     /// How the types of the arguments must agree.
     pub relation: Relation,
     /// The type of the result.
     pub gives: Gives,
-    /// What the result is, for the reference.
+    /// The meaning of the result, for the reference.
     pub doc: &'static str,
 }
 
@@ -38,7 +39,7 @@ impl Builtin {
         self.call.split('(').next().unwrap_or(self.call)
     }
 
-    /// What argument number `i` must be.
+    /// The parameter that argument number `i` must fit.
     pub fn parameter(&self, i: usize) -> &'static Parameter {
         &self.takes[i.min(self.takes.len() - 1)]
     }

@@ -1,4 +1,4 @@
-//! What a plan can call.
+//! The functions that a plan can call.
 
 use crate::address::Block;
 use crate::table::SharedTable;

@@ -1,9 +1,9 @@
-//! What built-in functions take and give.
+//! The parameters and results of built-in functions.
 
 use crate::types::Type;
 use Type::{Bool, Bytes, Duration, Float, Int, Ip, Mac, Str, Time};
 
-/// What one argument may be.
+/// The values that one argument may have.
 #[derive(Debug)]
 pub struct Parameter {
     /// Its types.

@@ -54,7 +54,7 @@ mod tests {
         Expr::column(at, Type::Int)
     }
 
-    /// What is read of the columns `a`, `b` and `c` that the first stage makes.
+    /// Checks which columns are read of the `a`, `b` and `c` that the first stage makes.
     fn check(later: Vec<Stage>, expected: Option<&[usize]>) {
         let len = || Expr::field(by_name("len").expect("a field"));
         let made = ["a", "b", "c"].iter().enumerate();
@@ -79,7 +79,7 @@ mod tests {
         check(vec![project(&[2])], Some(&[2]));
         let replaced = vec![("a".to_owned(), 0, column(1))];
         check(vec![Stage::Extend { columns: replaced }, project(&[0])], Some(&[0, 1]));
-        // What comes after it has other columns.
+        // The stages after it have other columns.
         check(vec![project(&[1]), project(&[0])], Some(&[1]));
     }
 

@@ -1,4 +1,4 @@
-//! What packets must be for several pipelines of a level to look at them.
+//! Conditions that packets must meet for several pipelines of a level to look at them.
 //!
 //! Many pipelines begin with `where` and ask the same of packets: whether they are TCP, whether
 //! SYN is set. Such a condition is evaluated once per batch for all of them, and a pipeline for
@@ -53,7 +53,7 @@ impl Conditions {
     }
 }
 
-/// What is left of a condition where some parts of it are known to hold; `None` if nothing is.
+/// The rest of a condition where some parts of it are known to hold; `None` if nothing is left.
 pub fn untested(condition: &Expr, tested: &[Expr]) -> Option<Expr> {
     if tested.is_empty() {
         return Some(condition.clone());
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(found.tested(3), []);
     }
 
-    /// What is counted while a condition is evaluated is counted for the packets that come to it.
+    /// Undefined results of a condition are counted for the packets that come to it.
     #[test]
     fn nothing_is_taken_from_behind_what_counts() {
         let found = conditions(vec![

@@ -71,7 +71,7 @@ impl Cut<'_> {
         }
     }
 
-    /// What the workers' stages of a pipeline need.
+    /// The needs of the workers' stages of a pipeline.
     fn needs(&self, p: usize) -> Needs {
         let sharded = self.placement.pipelines[p].sharded;
         Needs::of_stages(&self.program.pipelines[p].stages[..sharded])
@@ -190,7 +190,7 @@ impl Cut<'_> {
 }
 
 impl Pipeline {
-    /// What its rows carry beside their columns after so many stages.
+    /// The parts of packets that its rows carry beside their columns after so many stages.
     pub(super) fn carries(&self, stages: usize) -> Carry {
         match self.input {
             Input::Packets => carried(&self.stages, stages),
@@ -222,7 +222,7 @@ impl Node {
 }
 
 impl Needs {
-    /// What these stages over packets need.
+    /// The needs of these stages over packets.
     pub(super) fn of_stages(stages: &[Stage]) -> Needs {
         match need(stages, &mut Vec::new()) {
             Need::Any => Needs::Nothing,
@@ -242,7 +242,7 @@ impl Needs {
         }
     }
 
-    /// What is needed where both are.
+    /// The needs that cover both.
     #[must_use]
     fn and(self, other: Needs) -> Needs {
         match (self, other) {

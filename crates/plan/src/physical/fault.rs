@@ -1,13 +1,13 @@
-//! What does not fit in a plan.
+//! Faults of plans: parts that do not fit.
 
 use std::fmt;
 
-/// What does not fit in a plan, and where.
+/// A part of a plan that does not fit, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanFault {
     /// Where: `pipeline 2, stage 3`, counted from 1.
     pub at: String,
-    /// What is wrong there: one clause.
+    /// The fault there: one clause.
     pub why: String,
 }
 

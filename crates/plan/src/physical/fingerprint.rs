@@ -1,4 +1,5 @@
-//! What a node computes, as a number: equal ones compute the same, on whatever machine.
+//! The computation of a node, as a number: nodes with equal ones compute the same, on whatever
+//! machine.
 
 use super::json::written;
 use super::{NodeId, Physical, PipelineId, Unwritable};
@@ -35,7 +36,8 @@ impl Physical {
     }
 }
 
-/// What the rows of a pipeline are after so many stages; `prints` are those of the ones before.
+/// The fingerprint of the rows of a pipeline after so many stages; `prints` are those of the ones
+/// before.
 fn of_pipeline(
     (source, pipeline): (SourceKind, &Pipeline),
     stages: usize,

@@ -9,7 +9,7 @@ use super::{
     PipelineId, Target,
 };
 
-/// What the kernel runs of a pipeline.
+/// The stages of a pipeline that the kernel runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prefix {
     /// The pipeline.
@@ -26,7 +26,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// What the kernel does for the pipeline, and why it stops there: one clause or sentence.
+    /// The kernel's work for the pipeline, and why it stops there: one clause or sentence.
     pub fn why(&self) -> String {
         match (&self.stopped_by, self.stages) {
             (Some(why), 0) => format!("the kernel can run nothing of it: {why}"),
@@ -104,8 +104,8 @@ impl Physical {
         plan
     }
 
-    /// Puts so many exchanges before the others, of which fragments get these new numbers. What the
-    /// exchanges in front are remains to be said.
+    /// Puts so many exchanges before the others, of which fragments get these new numbers. The
+    /// exchanges in front remain to be filled in.
     fn shift_exchanges(&mut self, front: usize, new: impl Fn(ExchangeId) -> ExchangeId) {
         let blank =
             Exchange { payload: Payload::Offered, needs: Needs::Nothing, why: String::new() };
@@ -131,7 +131,7 @@ impl Physical {
         level.flat_map(move |level| level.fragments.iter().map(move |f| (kind, f)))
     }
 
-    /// What the kernel runs of a pipeline, if there is a kernel level.
+    /// The fragment of a pipeline that the kernel runs, if there is a kernel level.
     pub fn in_kernel(&self, id: PipelineId) -> Option<&Fragment> {
         self.fragments_of(LevelKind::Kernel).map(|(_, f)| f).find(|f| f.pipeline == id)
     }

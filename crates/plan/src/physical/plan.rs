@@ -12,19 +12,20 @@ use weir_packet::fields::FieldId;
 /// A placed program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Physical {
-    /// What the source delivers. What this module says of packets holds for flow records, too.
+    /// The input that the source delivers. The statements of this module about packets hold for
+    /// flow records, too.
     pub source: SourceKind,
     /// The pipelines, in program order.
     pub pipelines: Vec<PipelineInfo>,
     /// The levels, from the packets up.
     pub levels: Vec<Level>,
-    /// What crosses between the source, the levels and the outlets.
+    /// The exchanges between the source, the levels and the outlets.
     pub exchanges: Vec<Exchange>,
     /// The pipelines whose rows are printed, in the order of outputs.
     pub outputs: Vec<PipelineId>,
 }
 
-/// What a pipeline is, apart from its stages.
+/// The properties of a pipeline, apart from its stages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipelineInfo {
     /// Its name where a `let` gave one.
@@ -74,10 +75,10 @@ pub struct Fragment {
     pub pipeline: PipelineId,
     /// Where its packets, groups or rows come from.
     pub from: Inlet,
-    /// What rows carry beside their columns where they come in; of packets, all that is read of
-    /// them after the batch at hand.
+    /// The parts of packets that rows carry beside their columns where they come in; of packets,
+    /// all that is read of them after the batch at hand.
     pub carries: Carry,
-    /// What it does to them, in order.
+    /// The nodes that they pass, in order.
     pub nodes: Vec<Node>,
     /// Where the results go; several targets get the same rows.
     pub to: Vec<Target>,
@@ -113,13 +114,14 @@ pub enum Target {
 pub struct Node {
     /// Which.
     pub id: NodeId,
-    /// What it does.
+    /// Its work.
     pub work: Work,
     /// The columns after it. Of a partial half: those that the final half makes of its groups.
     pub schema: Schema,
     /// The packet fields that it reads.
     pub reads: Vec<FieldId>,
-    /// What rows carry beside their columns after it, wherever they leave the batch of packets.
+    /// The parts of packets that rows carry beside their columns after it, wherever they leave the
+    /// batch of packets.
     pub carries: Carry,
 }
 
@@ -145,7 +147,7 @@ pub enum Half {
     Final,
 }
 
-/// What a node does.
+/// The work of a node.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
     /// A whole stage.
@@ -167,18 +169,18 @@ impl Work {
     }
 }
 
-/// What crosses between levels.
+/// An exchange between levels.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exchange {
-    /// What it is.
+    /// Its payload.
     pub payload: Payload,
-    /// What must hold between the packets of different producers.
+    /// The condition that must hold between the packets of different producers.
     pub needs: Needs,
     /// Why the cut is here: one clause or sentence.
     pub why: String,
 }
 
-/// What an exchange hands over.
+/// The payload that an exchange hands over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Payload {
     /// Packets of the source, spread over workers in this way.
@@ -212,7 +214,8 @@ pub enum Combine {
     Append,
 }
 
-/// What must hold between the packets of different producers, for the rows to be those of one run.
+/// The condition that must hold between the packets of different producers, for the rows to be
+/// those of one run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Needs {
     /// Nothing: any packet may be anywhere.

@@ -1,4 +1,4 @@
-//! What stages read of packets, and what rows carry of packets for stages to come.
+//! The parts of packets that stages read, and those that rows carry for stages to come.
 
 use crate::expr::{Expr, ExprKind};
 use crate::rows::{Parts, SampleBy};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use weir_packet::fields::FieldId;
 use weir_packet::repeated::Repeated;
 
-/// What rows carry beside their columns, for stages to come.
+/// The parts of packets that rows carry beside their columns, for stages to come.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Carry {
     /// Packet fields.
@@ -42,8 +42,8 @@ pub fn parts_read(stages: &[Stage]) -> impl Iterator<Item = Repeated> + '_ {
     })
 }
 
-/// What the stages of a pipeline over packets from `at` on still read of packets: what rows carry
-/// that leave the batch of packets there.
+/// The parts of packets that the stages of a pipeline over packets from `at` on still read: what
+/// rows carry that leave the batch of packets there.
 pub fn carried(stages: &[Stage], at: usize) -> Carry {
     let drops = |s: &Stage| s.drops_packets();
     let (mine, rest) = stages.split_at(at);

@@ -37,7 +37,7 @@ pub(super) fn alert(a: &Alert, input: &Schema) -> String {
     out
 }
 
-/// What it holds.
+/// The state that it holds.
 pub(super) fn state(a: &Alert) -> String {
     let per = match a.keys.is_empty() {
         true => "one alert".to_owned(),

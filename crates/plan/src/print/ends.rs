@@ -17,7 +17,7 @@ pub(super) fn ends(ends: &Ends, input: &Schema) -> String {
     format!("branch{}", ends.arms.iter().map(arm).collect::<String>())
 }
 
-/// What an arm does, one thing after the other.
+/// The edits and acts of an arm, one after the other.
 fn chain(arm: &Arm, input: &Schema) -> String {
     let (mut parts, mut done) = (Vec::new(), 0);
     for (i, act) in arm.acts.iter().enumerate() {

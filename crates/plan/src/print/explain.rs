@@ -15,7 +15,7 @@ pub fn explain(program: &Program, workers: usize) -> String {
     source(program).to_owned() + &placed::spreading(&placement, workers) + &levels(&plan)
 }
 
-/// What the program reads, unless that is packets.
+/// The source that the program reads, unless that is packets.
 fn source(program: &Program) -> &'static str {
     match program.source {
         SourceKind::Packets => "",

@@ -58,7 +58,7 @@ fn exchanges(plan: &Physical, out: &mut String, which: impl Fn(&Payload) -> bool
     }
 }
 
-/// What an exchange hands over, and how.
+/// The payload of an exchange, and how it is handed over.
 fn payload(plan: &Physical, id: ExchangeId, exchange: &Exchange) -> String {
     let of_node = |node: &NodeId| {
         format!("stage {} of pipeline {}", node.stage + 1, title(plan, node.pipeline))

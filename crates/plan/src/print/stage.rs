@@ -70,7 +70,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
     }
 }
 
-/// What goes, or what gets another name.
+/// The columns that go, or that get another name.
 fn reshape(columns: &[(String, Expr)], word: Reshaping, input: &Schema) -> String {
     match word {
         Reshaping::Away => {
@@ -202,7 +202,7 @@ fn sort_key(key: &SortKey, input: &Schema) -> String {
     }
 }
 
-/// What a stage holds, how much of it, and what happens beyond.
+/// The state that a stage holds, how much of it, and what happens beyond.
 pub(super) fn state(stage: &Stage, input: &Schema) -> Option<String> {
     Some(match stage {
         Stage::Where(_) | Stage::Extend { .. } | Stage::Ends(_) => return None,

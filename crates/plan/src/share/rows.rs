@@ -76,7 +76,7 @@ fn common(a: &Pipeline, b: &Pipeline) -> usize {
     }
     let both = a.stages.iter().zip(&b.stages);
     let same = both.take_while(|(a, b)| a == b && gives_rows(a)).count();
-    // What comes after the last stage that holds state is cheaper than a copy.
+    // The stages after the last one that holds state are cheaper than a copy.
     a.stages[..same].iter().rposition(Stage::holds_state).map_or(0, |last| last + 1)
 }
 

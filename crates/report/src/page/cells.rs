@@ -21,7 +21,7 @@ pub(super) enum Cell {
 pub(super) enum Weight {
     /// One of many.
     Plain,
-    /// What is left of the total.
+    /// The rest of the total.
     Rest,
 }
 

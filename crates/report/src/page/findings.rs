@@ -1,4 +1,4 @@
-//! What the detectors found.
+//! The findings of the detectors.
 
 use super::whole::Whole;
 use crate::findings::{Finding, Measured, Rule};

@@ -1,4 +1,4 @@
-//! What the capture is, in a few numbers.
+//! The capture in a few numbers.
 
 use super::cells::{Cell, Fact, TableView, facts};
 use super::whole::Whole;
@@ -96,7 +96,7 @@ fn links(m: &mut Markup, links: &KeptRows, packets: i64, bytes: i64) {
     table.write(m);
 }
 
-/// What came by each interface, where the captures name several.
+/// The packets received and lost by each interface, where the captures name several.
 fn interfaces(m: &mut Markup, whole: &Whole<'_>) {
     if whole.ended.interfaces.len() < 2 {
         return;

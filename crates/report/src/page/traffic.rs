@@ -9,7 +9,7 @@ use crate::plot::{Caption, Stack, color, stacked};
 use crate::timeline::{DrawnTime, Outside, Traffic};
 use weir_plan::TimeZone;
 
-/// What is drawn over time.
+/// The measure that is drawn over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Measure {
     Packets,

@@ -5,7 +5,7 @@ use weir_engine::counters::Ledger;
 use weir_packet::source::Account;
 use weir_plan::TimeZone;
 
-/// What a report is about.
+/// The subject of a report.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The captures, as they were given.
@@ -25,7 +25,7 @@ pub struct About {
 pub struct RuleTitle {
     /// Its name, as in `alert.rule`.
     pub name: String,
-    /// What it looks for.
+    /// Its title, which says what it looks for.
     pub title: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Ended {
     pub ledger: Ledger,
     /// The same, as text for people.
     pub text: String,
-    /// What was received from each interface.
+    /// The counts of each interface, by its name.
     pub interfaces: Vec<(String, Account)>,
     /// Why the report is not about the whole input, if it isn't.
     pub cut_short: Option<String>,

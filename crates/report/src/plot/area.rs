@@ -5,7 +5,7 @@ use super::color::color;
 use super::frame::{Axes, Caption, HEIGHT, Unit};
 use crate::markup::Markup;
 
-/// What is drawn.
+/// The stack of values that is drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack<'a> {
     pub(crate) caption: Caption<'a>,

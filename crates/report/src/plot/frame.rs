@@ -1,4 +1,4 @@
-//! What every picture has: its size, its axes, its title and description.
+//! The common parts of all pictures: their size, axes, title and description.
 
 use super::axis::{TimeAxis, ValueAxis};
 use crate::markup::Markup;

@@ -102,7 +102,7 @@ const NETFLOW9: &[Element] = &[
     element(22, "flowStartSysUpTime", Form::Uptime),
 ];
 
-/// What values are written with.
+/// The arena and the start time that values are written with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values<'a> {
     pub(super) arena: &'a Arena,

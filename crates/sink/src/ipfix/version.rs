@@ -8,7 +8,7 @@ pub(super) enum Version {
     Netflow9,
 }
 
-/// What a message says before its sets.
+/// The header of a message, before its sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageHeader {
     /// When it is sent: seconds since 1970.
@@ -54,7 +54,7 @@ impl Version {
         }
     }
 
-    /// What the number of the next message is higher by.
+    /// The step from the number of a message to that of the next.
     pub(super) fn units(self, records: u32) -> u32 {
         match self {
             Version::Ipfix => records,

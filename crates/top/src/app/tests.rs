@@ -122,7 +122,7 @@ fn the_packets_of_a_row_are_looked_for() {
     assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::Nothing);
     assert_eq!(press(&mut app, &shared, KeyCode::Esc), Wish::LookNoMore);
     assert_eq!((app.wanted(), app.chosen.is_some()), (None, true));
-    // What comes after that is nobody's.
+    // A result that comes after that belongs to no search.
     app.found(Err("late".to_owned()));
     assert_eq!(app.mode, Mode::Tables);
 }

@@ -34,7 +34,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, list: &mut PacketList) {
         PacketsSearch::Done(found) => found.notes.clone(),
         PacketsSearch::Running => Vec::new(),
     };
-    // What somebody has asked for goes first.
+    // The note that somebody has asked for goes first.
     notes.splice(0..0, list.saving.clone());
     let notes: Vec<String> = notes.iter().flat_map(|note| wrapped(note, width)).collect();
     // On a small screen packets go before notes.
@@ -106,7 +106,7 @@ fn packets(canvas: &mut Canvas<'_>, list: &mut PacketList, times: Times, bottom:
     }
 }
 
-/// One line of the list. What there is no room for is left out, from the right.
+/// One line of the list. Cells that there is no room for are left out, from the right.
 fn line(canvas: &mut Canvas<'_>, y: u16, time_room: u16, cells: [&str; 6], style: Style) {
     let width = canvas.area.width;
     let [time, from, to, protocol, length, info] = cells;

@@ -11,7 +11,7 @@ use ratatui::style::{Modifier, Style};
 /// The widest column, if another is to be seen beside it.
 const COLUMN_MAX: u16 = 40;
 
-/// What is shown of a text at least, where it is cut.
+/// The least part of a text that is shown, where it is cut.
 const CUT_MIN: u16 = 8;
 
 /// A column that is shown.

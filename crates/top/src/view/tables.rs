@@ -82,7 +82,7 @@ fn header(canvas: &mut Canvas<'_>, app: &App, columns: &[Column], y: u16) {
     let look = canvas.look;
     let taken: u16 = columns.iter().map(|column| column.width()).sum();
     let title = match app.table {
-        // What was typed.
+        // The keys as they were typed.
         Table::Keys => crate::clean(&app.setup().keys),
         table => table.key_title().to_owned(),
     };

@@ -43,7 +43,7 @@ impl Tmux {
         Some(tmux)
     }
 
-    /// What tmux answers.
+    /// The answer of tmux.
     pub fn call(&self, args: &[&str]) -> String {
         let output = Command::new("tmux").arg("-S").arg(&self.socket).args(args).output();
         let output = output.expect("tmux runs");
@@ -68,12 +68,12 @@ impl Tmux {
         self.call(&["send-keys", "-l", text]);
     }
 
-    /// What is seen.
+    /// The text that is seen.
     pub fn text(&self) -> String {
         self.call(&["capture-pane", "-p"])
     }
 
-    /// What is seen, with its colours as escapes.
+    /// The text that is seen, with its colours as escapes.
     pub fn styled(&self) -> String {
         self.call(&["capture-pane", "-p", "-e"])
     }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use weir_sink::Format;
 
-/// What to ask of a run.
+/// A question to a run, and the socket for it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CtlArgs {

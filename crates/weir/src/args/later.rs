@@ -1,4 +1,4 @@
-//! What programs that come while a run goes on may do.
+//! Permissions of programs that come while a run goes on.
 
 use crate::exit::usage;
 use clap::Args;

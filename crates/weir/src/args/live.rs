@@ -8,7 +8,7 @@ use weir_capture::live::{ANY, Directions, Stamps};
 use weir_capture::xdp::Attach;
 use weir_packet::limits::CAPLEN_MAX;
 
-/// What to capture from, and how.
+/// The interfaces to capture from, and how to capture.
 #[derive(Args, Debug)]
 pub(crate) struct LiveArgs {
     /// The interface to capture from, or `any` for all; several at the same time, each with its own

@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::PathBuf;
 use weir_capture::limits::LOOKBACK_FILES_MAX;
 
-/// What `capture` in a query keeps, and where it writes.
+/// The packets that are kept for `capture` in a query, and where it writes.
 #[derive(Args, Debug)]
 pub(crate) struct LookbackArgs {
     /// Keep this much of the latest packets, for `capture` in a query or in one that is added later

@@ -1,4 +1,4 @@
-//! What the kernel is to run of a query.
+//! The part of a query that the kernel is to run.
 
 use clap::ValueEnum;
 use weir_offload::Hook;

@@ -26,7 +26,7 @@ pub(super) fn param(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What a probe writes to and a merge reads from.
+/// The stream that a probe writes to and a merge reads from.
 pub(super) fn stream(text: &str) -> Result<String, String> {
     match text.split_once("://") {
         Some(("kafka", _)) => KafkaTopic::parse(text).map(|_| text.to_owned()),
@@ -130,7 +130,7 @@ impl From<Headers> for weir_packet::walk::Headers {
     }
 }
 
-/// What happens to rows that a sink does not take in time.
+/// The fate of rows that a sink does not take in time.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SlowSink {
     /// Rows wait, and packets wait with them

@@ -11,12 +11,12 @@ use weir_kafka::address::KafkaTopic;
 const INTERFACE: &str = "The interface to capture from, or `any` for all; several at the same \
                          time, each with its own -i";
 
-/// What -i says in the help of such a command.
+/// The option -i with its help for such a command.
 pub(crate) fn interface(arg: Arg) -> Arg {
     arg.help(INTERFACE)
 }
 
-/// What -i takes for detectors: those that come with Weir read packets, and not all can be spread
+/// The help of -i for detectors: those that come with Weir read packets, and not all can be spread
 /// over partitions.
 const INTERFACE_OF_DETECTORS: &str = "The interface to capture from, or `any` for all; several at \
                                       the same time, each with its own -i. For detectors that are \
@@ -24,7 +24,7 @@ const INTERFACE_OF_DETECTORS: &str = "The interface to capture from, or `any` fo
                                       with the packets of another run (kafka://HOST:PORT/TOPIC), \
                                       with --group";
 
-/// What -i says in the help of `weir watch`.
+/// The option -i with its help for `weir watch`.
 pub(crate) fn interface_of_detectors(arg: Arg) -> Arg {
     arg.help(INTERFACE_OF_DETECTORS)
 }
@@ -40,7 +40,7 @@ pub(crate) fn of_top(command: Command) -> Command {
     command.mut_arg("group", unoffered).mut_arg("until", unoffered)
 }
 
-/// What --capture-dir is for where a screen lists packets.
+/// The option --capture-dir with its help where a screen lists packets.
 pub(crate) fn capture_dir(arg: Arg) -> Arg {
     arg.help("Let the screen save packets of a row into files in this folder (`w` in their list)")
 }

@@ -68,7 +68,7 @@ fn give_up(order: &CarrierOrder, told: &AtomicBool, term: &Term) -> anyhow::Resu
     | Task::Packets(PacketsOrder { spill: Some(spill) }) = &order.task
     {
         needs.folders(vec![spill.folder.clone()]);
-        // What an earlier run has left is looked for.
+        // Files that an earlier run has left are looked for.
         needs.read.push(spill.folder.clone());
     }
     let confined = match order.sandbox {
@@ -83,7 +83,7 @@ fn give_up(order: &CarrierOrder, told: &AtomicBool, term: &Term) -> anyhow::Resu
     Ok(())
 }
 
-/// What goes on is said with these words before it.
+/// Messages are printed with these words before them.
 fn say(before: String, term: &Term) -> Say {
     let term = *term;
     Arc::new(move |text: &str| term.say(format_args!("{before}: {text}")))

@@ -63,7 +63,7 @@ pub(crate) fn run(
     run::job(job, chosen.as_ref().unwrap_or(term))
 }
 
-/// What the help of a query ends with.
+/// The end of the help of a query.
 fn after_help(entry: &Entry) -> String {
     match entry.name == top::QUERY {
         true => format!("{}\n\n{}", params(entry), top::HELP),

@@ -25,7 +25,7 @@ const BOUNDS: usize = 21;
 /// The values of the labels of a series.
 type Key = Vec<String>;
 
-/// What the rows of a key have come to.
+/// The values that the rows of a key have come to.
 #[derive(Clone, Debug)]
 struct Series {
     /// Of a gauge or a counter a number; of a histogram how many values are in each bucket, and
@@ -51,7 +51,7 @@ pub(super) struct Family {
     metric: Metric,
     schema: Schema,
     series: BTreeMap<Key, Series>,
-    /// What keys have that found no room.
+    /// The values of all keys that found no room.
     beyond: Series,
     /// Whether there was a series of the others, which must not end then.
     has_others: bool,

@@ -1,4 +1,4 @@
-//! What a host of a group can do.
+//! The queries and options that a host of a group can take.
 
 use crate::args::{Headers, RunOptions};
 use crate::exit::usage;

@@ -33,7 +33,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// What a host hears.
+/// An event that a host hears.
 enum HostEvent {
     /// Of the group; `None` if the member has gone.
     Group(Option<GroupEvent>),

@@ -85,7 +85,7 @@ impl Pair {
         }
     }
 
-    /// Ends both at once. What was not committed is for the next process of the partition.
+    /// Ends both at once. Uncommitted packets are for the next process of the partition.
     pub(super) fn kill(&mut self) {
         drop(self.carrier.kill());
         drop(self.run.kill());

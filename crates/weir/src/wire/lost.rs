@@ -1,4 +1,4 @@
-//! What was lost on the way from a wire, in words.
+//! The packets that were lost on the way from a wire, in words.
 
 use weir_packet::source::{Lost, PauseLosses};
 

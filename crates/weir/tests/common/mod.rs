@@ -1,4 +1,4 @@
-//! What several tests need: the repository's files, the shared captures, and a run to values.
+//! Helpers of several tests: the repository's files, the shared captures, and a run to values.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -207,10 +207,10 @@ pub fn program_by(text: &str, functions: &Functions, rules: ReadingRules) -> Pro
     }
 }
 
-/// What a run gave.
+/// The results of a run.
 pub struct Answer {
     pub rows: Vec<(usize, Vec<Value>)>,
-    /// What was handed out, by outlet.
+    /// The frames that were handed out, by outlet.
     pub frames: Vec<Digest>,
     pub ledger: Ledger,
     pub error: Option<String>,

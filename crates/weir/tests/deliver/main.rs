@@ -37,7 +37,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What an alert is delivered as is the row that `-o json` prints.
+/// An alert is delivered as the row that `-o json` prints.
 #[test]
 fn a_webhook_gets_the_rows_that_are_printed() {
     let folder = workplace();

@@ -104,7 +104,7 @@ fn rsyslog_reads_messages_by_datagrams_tcp_and_tls() {
     assert!(text.contains("certificate"), "{text}");
 }
 
-/// What comes while the receiver is away waits, and arrives once it is back.
+/// Alerts that come while the receiver is away wait, and arrive once it is back.
 #[test]
 fn alerts_wait_for_rsyslog_to_come_back() {
     let test = "alerts_wait_for_rsyslog_to_come_back";
@@ -234,7 +234,7 @@ fn a_server_of_mail_takes_mails() {
     }
 }
 
-/// What Alertmanager says of its alerts.
+/// The alerts that Alertmanager has.
 fn alerts(port: u16) -> Vec<Value> {
     let answer = get(&format!("127.0.0.1:{port}"), "/api/v2/alerts");
     let body = answer.split("\r\n\r\n").nth(1).unwrap_or("[]");

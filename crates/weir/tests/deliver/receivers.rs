@@ -37,7 +37,7 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// What tells an attempt to deliver an alert from others.
+/// The id and the time of an attempt to deliver an alert.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) id: String,

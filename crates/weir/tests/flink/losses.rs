@@ -1,4 +1,4 @@
-//! What probes lost: `completeness()` of the engine in Java and of the job is that of `weir merge`.
+//! Losses of probes: `completeness()` of the engine in Java and of the job is that of `weir merge`.
 
 use crate::common::workplace;
 use crate::{ANY, Cluster, Jars, fixture, merges_alike, place, printed, publish, sorted};

@@ -17,7 +17,7 @@ impl Postgres {
         let home = root().join("target/cluster/test-postgres").display().to_string();
         let settings = [("POSTGRES_PORT", "15932".to_owned()), ("POSTGRES_HOME", home.clone())];
         let mut postgres = Postgres { settings, url: String::new() };
-        // What an earlier test left that was ended with violence.
+        // Remains of an earlier test that was ended with violence.
         postgres.run("down");
         let _ = fs::remove_dir_all(&home);
         postgres.url = script(test, "postgres.sh", &["up"], &postgres.settings)?;
@@ -47,7 +47,7 @@ impl Postgres {
     /// Checks that a table has just the rows that Weir writes as JSON, each of them once.
     fn has_just(&self, table: &str, rows: &str) {
         self.wait_for(table, rows.lines().count());
-        // What came twice has had the time to come.
+        // Rows that came twice have had the time to come.
         pause(Duration::from_secs(2));
         let lines = rows.lines().map(|row| format!("($row${row}$row$)"));
         let lines: Vec<String> = lines.collect();

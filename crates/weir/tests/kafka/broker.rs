@@ -150,7 +150,7 @@ impl Broker {
         self.home.path().join("tls/ca.pem").to_str().expect("a plain path").to_owned()
     }
 
-    /// What is committed in a topic: keys and values.
+    /// The records that are committed in a topic: keys and values.
     pub(crate) fn read(&self, topic: &str) -> Vec<(String, String)> {
         let read = self.script(&["read", topic]).output().expect("bash runs");
         assert!(read.status.success(), "{}", text(&read.stderr));
@@ -195,7 +195,7 @@ pub(crate) fn ends(child: Child, what: &[&str]) -> Output {
     }
 }
 
-/// What succeeds puts out.
+/// The output of a command that succeeds.
 pub(crate) fn rows(args: &[&str]) -> String {
     let output = run(args);
     assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));

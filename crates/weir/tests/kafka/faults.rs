@@ -1,4 +1,4 @@
-//! What can't be had is refused in words that help.
+//! Requests that can't be met are refused in words that help.
 
 use crate::broker::{Broker, fails, fixture, produce, rows, run, stream_of};
 use crate::over_wires::text;

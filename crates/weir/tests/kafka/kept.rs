@@ -1,4 +1,4 @@
-//! What waits in memory when a run ends, or is killed, is on disk for the next run.
+//! Records that wait in memory when a run ends, or is killed, are on disk for the next run.
 
 use crate::broker::{Broker, ends, rows, run, weir};
 use crate::lives::{HOSTS, QUERY, Steady, wait_for_windows};
@@ -90,7 +90,7 @@ pub(crate) fn what_waits_at_the_end_is_sent_by_the_next_run(broker: &Broker) {
     }
 }
 
-/// What carries the records of a run that was killed has the folder for a moment. The next run,
+/// The process that carries the records of a killed run has the folder for a moment. The next run,
 /// which starts at once, waits for it, and no record is lost on the way.
 pub(crate) fn the_next_run_waits_for_that_of_a_killed_one(broker: &Broker) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -154,7 +154,7 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
     assert_eq!(nowhere.status.code(), Some(2), "{told}");
 }
 
-/// What a merge says on standard error, also when it is asked how far its probes are.
+/// The messages of a merge on standard error, also when it is asked how far its probes are.
 struct Said {
     merge: u32,
     errors: Receiver<String>,
@@ -216,7 +216,8 @@ pub(crate) fn a_broker_that_is_away_loses_nothing(broker: &Broker) {
     assert_eq!(rows(&merge), steady.rows());
 }
 
-/// Memory takes next to nothing here. What a killed process has left on disk is sent by the next.
+/// Memory takes next to nothing here. Records that a killed process has left on disk are sent by
+/// the next.
 pub(crate) fn records_wait_on_disk_for_a_broker(broker: &Broker) {
     let (topic, steady) = (broker.address("spill"), Steady::new());
     let config = steady.folder.path().join("config");
@@ -337,7 +338,8 @@ pub(crate) fn lives_come_while_a_merge_runs(broker: &Broker) {
     assert!(said.contains("processed  4000"), "{said}");
 }
 
-/// What talks to Kafka sees no packets, and may do little; what sees packets talks to nobody.
+/// The process that talks to Kafka sees no packets, and may do little; the one that sees packets
+/// talks to nobody.
 fn confined(id: u32) {
     let carriers = children(id);
     assert_eq!(carriers.len(), 1, "{carriers:?}");

@@ -165,7 +165,7 @@ pub(crate) fn records_that_lie_are_left_out(broker: &Broker) {
     assert!(said.contains("left out  3 records that could not be used"), "{said}");
 }
 
-/// What is missing before the first record of a run is missing.
+/// Records that are absent before the first record of a run count as missing.
 pub(crate) fn records_at_the_start_of_a_run_are_missed(broker: &Broker) {
     let topic = &broker.address("headless");
     produce_packets(topic, &[foreign(now_ns(), SpreadKey::Conn, None, 7)]);

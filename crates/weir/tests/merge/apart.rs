@@ -172,7 +172,7 @@ fn a_part_of_a_stream_that_is_missing_is_told() {
         let lacking: Vec<&str> = rows.lines().filter(|row| !is_told(row)).collect();
         assert!(lacking.is_empty(), "{lacking:?}");
     }
-    // What breaks off has no end.
+    // A stream that breaks off has no end.
     fs::write(a, &bytes[..messages[messages.len() / 2]]).expect("it is written");
     let output = run(&["merge", "-e", query, "--from", a, "--from", b, "-o", "json"]);
     let last = text(&output.stdout).lines().last().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What `weir merge` knows of the clocks of probes: by what their kernels say, and by when their
+//! The clocks of probes, as `weir merge` knows them: by what their kernels say, and by when their
 //! windows come.
 
 use crate::over_wires::LONG;

@@ -1,4 +1,4 @@
-//! What `weir merge` warns of: streams that may not be meant as they are.
+//! Warnings of `weir merge`: streams that may not be meant as they are.
 
 use crate::{Folder, SHARES, edit_head, fixture, publish, rows, run, text};
 use std::fs;

@@ -16,7 +16,7 @@ use weir_packet::source::LinkType;
 /// Where Debian has its browser; `CHROMIUM` names another.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// What a hostile name looks like.
+/// A hostile name.
 const EVIL: &str = "<img src=x onerror=hacked=1>";
 
 /// The folder of the scripts with what npm fetched for them, if it could.
@@ -102,7 +102,7 @@ fn types_of_the_page_agree() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// What the page keeps, and what its tables are made of.
+/// The rows that the page keeps, and the tables that it makes of them.
 #[test]
 fn the_page_adds_up_what_it_keeps() {
     let Some(scripts) = ready("the_page_adds_up_what_it_keeps") else { return };

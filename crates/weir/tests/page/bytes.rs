@@ -510,7 +510,7 @@ fn the_death_of_what_keeps_captures_is_told_and_counted() {
     assert_eq!(status.code(), Some(1), "{said}");
 }
 
-/// What goes through the stages of each program adds up to the packets of the capture.
+/// The rows that go through the stages of each program add up to the packets of the capture.
 #[test]
 fn stages_count_what_goes_through_them() {
     for workers in ["1", "3"] {
@@ -549,7 +549,7 @@ fn stages_count_what_goes_through_them() {
     }
 }
 
-/// What is asked for is held to bounds, and no text makes the run do anything else.
+/// Questions are held to bounds, and no text makes the run do anything else.
 #[test]
 fn wrong_questions_for_packets_are_refused() {
     let served = served();

@@ -497,7 +497,7 @@ fn large_pairs(packets: &[Row]) -> Vec<Row> {
     own
 }
 
-/// What a host gets each second, how that changed, and what is usual.
+/// The bytes that a host gets each second, how their number changed, and what is usual.
 fn levels(packets: &[Row]) -> Vec<Row> {
     let mut own = Vec::new();
     let hosts = seconds(packets, 2);

@@ -67,7 +67,7 @@ impl Talk {
         }
         for (turn, i) in order.into_iter().enumerate() {
             let number = (1 + 100 * i, 1);
-            // What is late came a millisecond after the one that overtook it.
+            // A late segment came a millisecond after the one that overtook it.
             let near = if late.contains(&i) { 49 * MS } else { 0 };
             self.send(at + turn as i64 * 50 * MS - near, side, ACK, number, 100);
         }
@@ -142,7 +142,7 @@ pub(crate) fn packets() -> Vec<Packet> {
     all
 }
 
-/// What a server was seen to do in a minute.
+/// The segments and connections of a server that were seen in a minute.
 #[derive(Default)]
 struct Server {
     data: i64,

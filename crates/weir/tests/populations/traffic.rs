@@ -296,7 +296,7 @@ fn is_inside(host: Ipv4Addr) -> bool {
     host.octets()[0] == 10
 }
 
-/// What leaves less what comes back, as a share of both, in an hour.
+/// Bytes that leave less bytes that come back, as a share of both, in an hour.
 pub(crate) fn exfiltration(packets: &[Packet]) -> Own {
     let mut pairs: BTreeMap<Vec<String>, [f64; 2]> = BTreeMap::new();
     for p in packets.iter().filter(is_ip).filter(|p| is_inside(p.src) != is_inside(p.dst)) {

@@ -23,7 +23,7 @@ pub(crate) fn in_circles(krate: &Crate) -> Vec<String> {
     imports.keys().copied().filter(circle).map(line).collect()
 }
 
-/// What each module of a crate imports.
+/// The modules that each module of a crate imports.
 pub(crate) fn imports(krate: &Crate) -> Imports<'_> {
     let names = Names::of(krate);
     let of = |(path, module)| (path, imports_of(&names, path, module));
@@ -43,7 +43,7 @@ fn reached(start: &Path, imports: &Imports<'_>) -> BTreeSet<Path> {
     all
 }
 
-/// What names mean in the modules of a crate.
+/// The meaning of names in the modules of a crate.
 struct Names<'a> {
     krate: &'a Crate,
     /// By module, the names that it imports, and the full paths that these stand for.
@@ -131,7 +131,7 @@ fn imports_of(names: &Names<'_>, path: &Path, module: &Module) -> BTreeSet<Path>
     files.filter(|file| file != path).collect()
 }
 
-/// What the `use` items of a module import: the name here, and the path.
+/// The imports by `use` items of a module: the name here, and the path.
 struct Uses {
     all: Vec<(String, Path)>,
 }

@@ -5,7 +5,7 @@ use crate::common::{root, text};
 /// Bytes of a picture.
 const BYTES_MAX: usize = 60_000;
 
-/// What would run or load something.
+/// Parts of a picture that would run or load something.
 const FOREIGN: &[&str] = &["<script", "<image", "<style", "<foreignObject", "href=", "data:"];
 
 const NAMESPACE: &str = "xmlns=\"http://www.w3.org/2000/svg\"";
@@ -20,7 +20,8 @@ fn pictures() -> Vec<String> {
     all
 }
 
-/// What is not well-formed in the XML that pictures use: elements, attributes, texts, comments.
+/// The first part that is not well-formed in the XML that pictures use: elements, attributes,
+/// texts, comments.
 fn mistake(xml: &str) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = xml;

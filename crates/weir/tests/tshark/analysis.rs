@@ -29,7 +29,7 @@ const OPTIONS: [&str; 3] =
 const ASKED: [&str; 6] =
     ["conn.forward", "tcp.seq", "tcp.ackno", "tcp.flags", "tcp.payload_len", "tcp.window"];
 
-/// What was seen of a connection before the segment at hand, and with it, by either side.
+/// The events of a connection before the segment at hand, and with it, by either side.
 #[derive(Default)]
 struct Seen {
     /// A reset came before.

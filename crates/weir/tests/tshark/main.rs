@@ -26,7 +26,7 @@ use weir_packet::fields::{FieldId, FieldType};
 const FIELD: char = '\x01';
 const VALUE: char = '\x02';
 
-/// What tshark is told so that it looks at each packet by itself, as fields do.
+/// The options that are off so that tshark looks at each packet by itself, as fields do.
 const ALONE: &[&str] = &[
     "ip.defragment",
     "ipv6.defragment",
@@ -41,7 +41,7 @@ const ALONE: &[&str] = &[
     "dns.desegment_dns_messages",
 ];
 
-/// What one packet is, as tshark says.
+/// One packet, as tshark shows it.
 pub(crate) struct Packet<'a> {
     places: &'a HashMap<&'static str, usize>,
     cells: Vec<&'a str>,

@@ -4,7 +4,7 @@ use super::Packet;
 use std::borrow::Cow;
 use weir_packet::fields::FieldType;
 
-/// What tshark has for a field.
+/// The counterpart of a field in tshark.
 pub(crate) enum Mapping {
     /// The first of these fields that the packet has, if its outermost packet has one of these
     /// protocols (any, if none is named).
@@ -27,7 +27,7 @@ pub(crate) enum Form {
     Digits,
     /// Seconds since 1970.
     Seconds,
-    /// What a function makes of all of them.
+    /// The value that a function makes of all of them.
     By(fn(&Packet<'_>) -> String),
 }
 
@@ -286,7 +286,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
 ];
 
 impl Mapping {
-    /// What the field is to be, by tshark; empty where it is absent.
+    /// The value of the field by tshark; empty where it is absent.
     pub(crate) fn expected(&self, ty: FieldType, packet: &Packet<'_>) -> String {
         let Mapping::As { protocols, fields, form } = self else { return String::new() };
         let is_there = protocols.is_empty() || packet.has(protocols);
@@ -352,7 +352,7 @@ fn nanoseconds(value: &str) -> String {
     (whole * 1_000_000_000 + nanos).to_string()
 }
 
-/// What a field of ours is compared as.
+/// The value of a field of ours, as it is compared.
 pub(crate) fn shown<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     match name {
         "dns.qname" if value.contains('\\') => Cow::Owned(unescaped(value)),
@@ -482,7 +482,7 @@ fn quic_version(p: &Packet<'_>) -> String {
     if long_quic(p) { number(p.first("quic.version")) } else { String::new() }
 }
 
-/// What the first QUIC packet is: tshark has a field of its own for version 2, and none for a
+/// The type of the first QUIC packet: tshark has a field of its own for version 2, and none for a
 /// negotiation.
 fn quic_type(p: &Packet<'_>) -> String {
     match p.first("quic.version") {

@@ -57,7 +57,7 @@ fn send(space: &Space, folder: &Path, by: &str, frames: &[Vec<u8>]) {
     assert_eq!(count(&ledger, "passed"), frames.len() as u64, "{ledger}");
 }
 
-/// What a ledger says of packets that left, and how many left how.
+/// The lines of a ledger about packets that left, and how many left how.
 fn ends(ledger: &str) -> Vec<String> {
     let words = ["sent", "refused", "dropped", "passed", "doubtful"];
     let of_ends = |line: &&str| words.iter().any(|word| line.starts_with(word));
@@ -79,7 +79,7 @@ fn pause() {
     });
 }
 
-/// What a run hands out: the frames that come to each other end, and its ledger.
+/// The output of a run: the frames that come to each other end, and its ledger.
 fn handed_out(
     test: &str,
     space: &Space,
@@ -251,7 +251,7 @@ fn an_output_that_takes_nothing_keeps_no_copy_from_others() {
             assert_eq!(want[1..].iter().map(Vec::len).collect::<Vec<_>>(), lens, "{named}");
             assert_eq!(ends(&ledger), ends(&said), "{named}");
             assert_eq!(count(&ledger, "acted"), if away { 0 } else { short as u64 }, "{named}");
-            // What goes up may leave after later packets that do not.
+            // Packets that go up may leave after later packets that do not.
             let sorted = |mut all: Vec<Vec<Vec<u8>>>| {
                 all.iter_mut().for_each(|frames| frames.sort());
                 all
@@ -261,8 +261,8 @@ fn an_output_that_takes_nothing_keeps_no_copy_from_others() {
     }
 }
 
-/// What the kernel copies while an output flaps: what an output may have lost, since it or one that
-/// got the same packets was down, is called doubtful.
+/// Copies by the kernel while an output flaps: those that an output may have lost, since it or one
+/// that got the same packets was down, are called doubtful.
 #[test]
 fn copies_that_a_flapping_output_may_have_cost_others_are_counted() {
     let test = "wires::copies::copies_that_a_flapping_output_may_have_cost_others_are_counted";

@@ -28,7 +28,7 @@ pub(crate) fn all_received(space: &Space, interface: &'static str) -> u64 {
     })
 }
 
-/// What the ledger says was sent arrived, but for those packets that it calls doubtful.
+/// The packets that the ledger calls sent arrived, but for those that it calls doubtful.
 #[test]
 fn what_an_output_that_flaps_may_have_dropped_is_counted() {
     let test = "wires::flapping::what_an_output_that_flaps_may_have_dropped_is_counted";

@@ -147,7 +147,7 @@ fn one_program_stands_between_two_interfaces() {
         assert!(line.ends_with("that came by it"), "{ledger}");
     }
 
-    // What leaves is captured, too, and would be sent on.
+    // Packets that leave are captured, too, and would be sent on.
     let refused = |to: &str, args: &[&str], why: &str| {
         let program = format!("packets | forward \"{to}\"");
         let output = wall.attempt(&root(), &[&["run", "-e", &program], args].concat());
@@ -248,7 +248,7 @@ fn spread(test: &str, how: &[&str]) -> Option<String> {
     Some(ledger)
 }
 
-/// What is captured on an interface does not go back by it.
+/// Packets that are captured on an interface do not go back by it.
 #[test]
 fn a_loop_is_refused() {
     let test = "wires::functions::a_loop_is_refused";
@@ -264,7 +264,7 @@ fn a_loop_is_refused() {
         assert_eq!(output.status.code(), Some(1), "{told}");
         assert!(told.contains("v0: packets are captured on this interface"), "{told}");
     }
-    // What is written to a device comes in by it.
+    // Packets that are written to a device come in by it.
     space.ip("tuntap add dev t0 mode tap");
     for on in [&["-i", "t0"][..], &["-i", "t0", "-i", "v0", "-Q", "in"], &["-i", "any"]] {
         let args = [&["run", "-e", "packets | pass", "-w", "tap:t0"], on].concat();

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-/// What a run takes to have the kernel decide.
+/// The options of a run that has the kernel decide.
 pub(crate) const IN_KERNEL: [&str; 4] = ["--capture", "xdp", "--offload", "require"];
 
 /// A firewall in both directions: only ARP and connections to port 22 get through.

@@ -1,5 +1,5 @@
-//! What gets through when nothing runs, when a run was killed, when a program was removed, and when
-//! a table is full: the table of docs/network_functions.md.
+//! Packets that get through when nothing runs, when a run was killed, when a program was removed,
+//! and when a table is full: the table of docs/network_functions.md.
 
 use crate::common::root;
 use crate::functions::{SERVER, attach, start};

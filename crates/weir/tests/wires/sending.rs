@@ -68,7 +68,7 @@ pub(crate) fn what_it_cannot_take_is_counted_by_reason(test: &str, to: &str) {
     has_line(&ledger, &format!("refused 3 by {to}: {reasons}"));
     let want: Vec<_> = [0, 2, 3, 6].into_iter().map(|i| sent[i].clone()).collect();
     assert!(tap.frames(4) == want);
-    // What the snap length cut is not the frame that came; what `trim` cut is as it is to be.
+    // A frame cut by the snap length is not the one that came; one cut by `trim` is as it is to be.
     let mut cut = header(LinkType::ETHERNET).to_bytes().to_vec();
     header(LinkType::ETHERNET).put_record(&mut cut, 0, 200, &sent[0][..90]);
     std::fs::write(folder.path().join("cut.pcap"), cut).expect("writes");

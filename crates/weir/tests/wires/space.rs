@@ -117,7 +117,7 @@ impl Space {
         self.run(move || command.spawn()).unwrap_or_else(|e| panic!("it starts: {e}"))
     }
 
-    /// Runs Weir in a folder; panics unless it succeeds. What it said on standard error.
+    /// Runs Weir in a folder; panics unless it succeeds. The result is its standard error.
     pub(crate) fn weir(&self, folder: &Path, args: &[&str]) -> String {
         let output = self.attempt(folder, args);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -197,7 +197,7 @@ impl Drop for Guard {
     }
 }
 
-/// What a process says, line by line, as it says it.
+/// The output of a process, line by line, as it comes.
 pub(crate) struct Lines {
     said: std::sync::Arc<std::sync::Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -246,7 +246,7 @@ impl Stream {
         self.errors.text().contains(what)
     }
 
-    /// What it has said on standard output.
+    /// Its standard output so far.
     pub(crate) fn said(&self) -> String {
         self.rows.as_ref().map(Lines::text).unwrap_or_default()
     }
@@ -265,7 +265,7 @@ impl Stream {
         self.child.0.wait().expect("it ends");
     }
 
-    /// What it said on standard output, once it has ended by itself.
+    /// Its standard output, once it has ended by itself.
     pub(crate) fn rows(mut self) -> String {
         let mut rows = self.rows.take().expect("a run on interfaces");
         rows.reader.take().expect("once").join().expect("no panic");

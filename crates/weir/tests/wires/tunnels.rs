@@ -46,8 +46,8 @@ fn check(test: &str, made: &str, to: &str, capture: &str, header: &[u8]) {
     assert!(outer == sent, "{to}: {} of {}", outer.len(), sent.len());
 }
 
-/// What is in a packet of the tunnel, behind the header that it must have: in UDP, or as GRE, whose
-/// number, if it has one, rises.
+/// The bytes in a packet of the tunnel, after the header that it must have: in UDP, or as GRE,
+/// whose number, if it has one, rises.
 fn inner(frame: &[u8], header: &[u8]) -> Option<Vec<u8>> {
     let (at, protocol) = match frame[12..14] {
         [0x08, 0x00] => {
@@ -169,7 +169,7 @@ fn udp() {
     }
 }
 
-/// What IP must not fragment and is too long for the way is refused.
+/// A packet that IP must not fragment and that is too long for the way is refused.
 #[test]
 fn long_frames() {
     let test = "wires::tunnels::long_frames";

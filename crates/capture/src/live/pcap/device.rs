@@ -42,7 +42,7 @@ pub(super) struct CapturedDevice {
     index: u32,
 }
 
-/// What calls of libpcap brought.
+/// The results of calls of libpcap.
 pub(super) struct Calls {
     /// How often libpcap failed since it last did not.
     pub(super) failures: u32,
@@ -174,7 +174,7 @@ impl CapturedDevice {
             #[cfg(target_os = "linux")]
             index,
         };
-        // What was lost before is none of this capture.
+        // Packets lost before are no losses of this capture.
         let interface = WrappingCount::new(device.counted().unwrap_or(0));
         Ok(CapturedDevice { interface, ..device })
     }
@@ -335,7 +335,7 @@ impl CapturedDevice {
     }
 }
 
-/// What the kernel says of the first interface that is wanted.
+/// The kernel's facts about the first interface that is wanted.
 #[cfg(target_os = "linux")]
 fn facts(
     wanted: impl Fn(&crate::sys::interface::Facts) -> bool,

@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// Longest name of a map or program, with its NUL.
 pub(super) const NAME: usize = 16;
 
-/// What MAP_CREATE reads.
+/// The struct that MAP_CREATE reads.
 #[repr(C)]
 pub(super) struct MapCreate {
     pub(super) kind: u32,

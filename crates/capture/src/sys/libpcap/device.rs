@@ -86,7 +86,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// What libpcap counted since the device was opened, modulo 2^32.
+/// The counts of libpcap since the device was opened, modulo 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct PcapStatistics {
     /// Packets that the system's filter let through, on most systems with those that found no room.
@@ -336,7 +336,7 @@ impl PcapHandle {
         self.nanoseconds
     }
 
-    /// What can be waited on for packets; `None` where the device has no such thing.
+    /// The descriptor that can be waited on for packets; `None` where the device has no such thing.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         let fd = self.ask(self.libpcap.selectable_fd);
         // SAFETY: libpcap's descriptor, open as long as the handle.
@@ -379,7 +379,7 @@ impl PcapHandle {
         }
     }
 
-    /// What was counted so far; `None` where the device does not say.
+    /// The counts so far; `None` where the device does not say.
     pub(crate) fn statistics(&self) -> Option<PcapStatistics> {
         let mut stat = Stat::default();
         // SAFETY: an active handle, and room for the structure.

@@ -221,7 +221,7 @@ mod tests {
         assert_eq!((new, set.len()), (vec![0, 7], 2));
     }
 
-    /// What it costs to add words, twice each, in looks at slots.
+    /// The cost of adding words, twice each, in looks at slots.
     fn cost(words: &[u64], key: HashKey) -> usize {
         let mut set = WordSet::new(u64::MAX, key);
         let all: BTreeSet<u64> = words.iter().copied().collect();

@@ -2,8 +2,8 @@
 //!
 //! Keys are only written down as they come, which misses no cache, and are counted when many have
 //! gathered: sorted by radix, and merged into the counts so far. As many gather as there are
-//! different keys by then, so that a key is merged a few times however many there are. What comes
-//! of it is sorted by group and by value, as a reader wants it.
+//! different keys by then, so that a key is merged a few times however many there are. The counts
+//! are sorted by group and by value, as a reader wants them.
 
 use crate::key::Layout;
 use crate::radix::sort_words;

@@ -24,8 +24,9 @@ pub(super) fn argument(ty: &Type) -> Expr {
 }
 
 /// Takes the first byte as an aggregate, the second as where to cut, and the rest as one or two
-/// partial results of it. What is refused leaves a group as it was; what is taken has a result, and
-/// what is written of it has the same and is read whole. Panics where that is not so.
+/// partial results of it. Bytes that are refused leave a group as it was; bytes that are taken give
+/// a result, and the group that is written has the same result and is read whole. Panics where that
+/// is not so.
 pub fn fuzz_partial(data: &[u8]) {
     let Some((&[which, cut], bytes)) = data.split_first_chunk() else { return };
     let (func, arg) = &ALL[usize::from(which) % ALL.len()];

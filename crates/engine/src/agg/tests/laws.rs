@@ -267,7 +267,7 @@ pub(crate) fn fuzz_decode(func: AggFunc, ty: &Type, rows: &[Given]) {
     }
 }
 
-/// What the naive model makes of the rows.
+/// The result of the naive model for the rows.
 fn naive(func: AggFunc, arg: &Expr, rows: &[(u64, Given)]) -> Value {
     let values = rows.iter().map(|(_, given)| given.value()).filter(Value::exists);
     weir_model::aggregate(&plan(func, arg), &functions(), &values.collect::<Vec<_>>())
@@ -331,7 +331,8 @@ fn given(func: AggFunc, arg: &Expr) -> BoxedStrategy<Given> {
             field_values(id.info().bits).prop_map(Given::Int).boxed()
         }
         (Type::Int, _) => words().prop_map(Given::Int).boxed(),
-        // What adds floats up rounds, and may leave their range in one order and not in another.
+        // An aggregate that adds floats up rounds, and may leave their range in one order and not
+        // in another.
         (Type::Float, _) if func.order() == RowOrder::Rounds => {
             (-1e6..1e6f64).prop_map(Given::Float).boxed()
         }

@@ -16,7 +16,7 @@ use weir_plan::ends::{Ends, To, rendezvous_there, text_word};
 pub(crate) struct EgressWriter<'e> {
     egress: Option<&'e mut dyn Egress>,
     outlets: Vec<Outlet>,
-    /// What each outlet took.
+    /// The traffic that each outlet took.
     traffic: Vec<Traffic>,
     /// The stages that hand out frames, by [`ActionsId`].
     stages: Vec<Actions>,
@@ -284,7 +284,7 @@ impl<'e> EgressWriter<'e> {
         }
     }
 
-    /// What went wrong, if anything did.
+    /// The error of the egress, if there was one.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }

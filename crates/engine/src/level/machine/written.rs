@@ -1,10 +1,11 @@
-//! What the sink took.
+//! The rows that the sink took.
 
 use crate::rows::{Rows, Sink};
 use std::io;
 use weir_plan::physical::OutputId;
 
-/// What the sink took, and what went wrong with it. Once something has, nothing more is written.
+/// The rows that the sink took, and the error if something went wrong with it. Once something has,
+/// nothing more is written.
 #[derive(Default)]
 pub(super) struct Written {
     /// Rows that there were for the sink, and those of them that came after it had failed.

@@ -1,9 +1,9 @@
-//! What the row of an alert says.
+//! The evidence in the row of an alert.
 
 use weir_plan::Value;
 use weir_plan::alert::Peak;
 
-/// What a row says.
+/// The evidence in a row.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
     /// When it was: no earlier than the first packet that counts for it.

@@ -21,7 +21,7 @@ impl Told {
     pub(super) const ALL: [Told; 3] = [Told::Alone, Told::Together, Told::AsAll];
 }
 
-/// What is known of a key that fires.
+/// The state of a key that fires.
 #[derive(Debug)]
 pub(super) struct Firing {
     /// The latest time that it was asserted.
@@ -152,7 +152,7 @@ impl FiringKeys {
         self.slots[slot as usize].as_mut().expect("a key that fires has its slot")
     }
 
-    /// What is known of the key in a slot.
+    /// The state of the key in a slot.
     pub(super) fn get(&self, slot: u32) -> &Firing {
         &self.slots[slot as usize].as_ref().expect("a key that fires has its slot").firing
     }

@@ -1,6 +1,6 @@
-//! What the analysis finds of a segment.
+//! The findings of the analysis for a segment.
 
-/// What is found of a segment.
+/// The findings for a segment.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Finding {
     /// Which of the columns hold that are true or false, by their position among them.

@@ -31,8 +31,8 @@ struct Connection {
     initial_rtt: Option<i64>,
 }
 
-/// What a segment is; the connection's words, those of `tracked`, are taken to be what they are
-/// after it.
+/// The findings for a segment; the connection's words, those of `tracked`, are taken to be what
+/// they are after it.
 pub(crate) fn analyze(words: &mut [u64], tracked: Tracked, fresh: bool, s: &Segment) -> Finding {
     if fresh {
         clear(words, tracked);
@@ -156,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// What the segment is.
+    /// The symptoms of the segment.
     fn look(&mut self, s: &Segment, found: &mut Finding) {
         let is_next = self.this.next == Some(s.seq);
         if s.len == 1 && is_next && self.other.window == Some(0) {
@@ -226,7 +226,7 @@ impl Connection {
         let Some((ack, contiguous)) = s.acknowledges().zip(self.other.contiguous) else { return };
         if after(ack, contiguous) {
             found.mark(Symptom::AckLostSegment);
-            // What is acknowledged is told once.
+            // Lost bytes that are acknowledged are told once.
             let next = self.other.next.filter(|&next| after(next, ack));
             self.other.contiguous = Some(next.unwrap_or(ack));
         }
@@ -303,7 +303,7 @@ impl Connection {
         }
     }
 
-    /// What the next segments are compared with.
+    /// The state that the next segments are compared with.
     fn remember(&mut self, s: &Segment, found: &mut Finding) {
         let Connection { this, other, .. } = self;
         let is_probe = found.has(Symptom::ZeroWindowProbe);

@@ -49,7 +49,7 @@ impl Segment {
         self.flags & (SYN | FIN | RST) == 0
     }
 
-    /// What it acknowledges.
+    /// The number that it acknowledges.
     pub(super) fn acknowledges(&self) -> Option<u32> {
         self.ack().then_some(self.ackno)
     }

@@ -1,4 +1,4 @@
-//! What is remembered of one direction of a connection.
+//! The state of one direction of a connection.
 
 use super::segment::{Segment, after};
 
@@ -16,7 +16,7 @@ pub(super) struct HalfConnection {
     pub(super) next_time: i64,
     /// The end of what was sent without a gap, but for gaps that were told as acknowledged.
     pub(super) contiguous: Option<u32>,
-    /// What was acknowledged last, by the latest segment.
+    /// The number that was acknowledged last, by the latest segment.
     pub(super) acked: Option<u32>,
     /// When the latest segment came.
     pub(super) last_time: i64,
@@ -34,7 +34,7 @@ pub(super) struct HalfConnection {
     /// When that was sent, or whatever else takes the number after it, until it is acknowledged or
     /// sent again.
     pub(super) opening: Option<i64>,
-    /// What the latest segment was.
+    /// The kind of the latest segment.
     pub(super) latest: Latest,
     /// Whether something was lost since the other side's latest acknowledgment, so that what is in
     /// flight is not known.
@@ -63,7 +63,7 @@ pub(super) enum Scale {
     By(u8),
 }
 
-/// What the latest segment of a direction was, as far as the answer to it depends on that.
+/// The kind of the latest segment of a direction, as far as the answer to it depends on that.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Latest {
     #[default]

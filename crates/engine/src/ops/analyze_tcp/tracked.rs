@@ -8,8 +8,8 @@ pub(super) const SHARED_WORDS: usize = 3;
 /// Words of a connection that are always there: of both directions, and those that they share.
 const ALWAYS: usize = 2 * side::WORDS + SHARED_WORDS;
 
-/// What is remembered of a connection beside what most columns need. A row of the table that has
-/// less of it lies in fewer cache lines.
+/// The state that is kept of a connection beside what most columns need. A row of the table that
+/// has less of it lies in fewer cache lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tracked {
     /// Time stamps that wait for an echo: for `tsval_rtt`.

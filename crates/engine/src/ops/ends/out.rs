@@ -71,7 +71,7 @@ pub(super) struct Out<'a> {
     pub(super) point: CapturePoint,
 }
 
-/// What is to know of a frame that was written.
+/// The length of a frame that was written, and whether it was cut.
 #[derive(Clone, Copy)]
 pub(super) struct EditedFrame {
     /// Its length on the wire.
@@ -112,7 +112,7 @@ impl Out<'_> {
     ) -> Option<EditedFrame> {
         let start = memory.len();
         let mut anonymizers = anonymizers.iter_mut();
-        // What is cut off at once need not be copied.
+        // Bytes that are cut off at once need not be copied.
         let most = match edits.first() {
             Some(Edit::Trim(n)) => (*n as usize).min(self.bytes.len()),
             _ => self.bytes.len(),

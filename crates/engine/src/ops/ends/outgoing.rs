@@ -32,7 +32,7 @@ pub(crate) fn address(word: u64) -> (usize, u32) {
     ((word >> 32) as usize, word as u32)
 }
 
-/// What is to know of a frame besides its bytes.
+/// The properties of a frame besides its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FrameKind {
     pub(crate) link: LinkType,

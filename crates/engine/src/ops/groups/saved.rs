@@ -8,7 +8,8 @@ use std::sync::Arc;
 use weir_plan::EndReason;
 
 impl Groups {
-    /// Saves all groups, or restores them. What was refused for want of room is not among it.
+    /// Saves all groups, or restores them. Groups and values that were refused for want of room are
+    /// not among them.
     pub(crate) fn pass_state(&mut self, at: &mut Checkpoint<'_>) -> Passed {
         if at.restores() {
             *self = restored(&self.spec, at)?;

@@ -1,4 +1,4 @@
-//! What a `summarize` computes: its keys, its aggregates and its windows.
+//! The spec of a `summarize`: its keys, its aggregates and its windows.
 
 use crate::agg;
 use crate::functions::Functions;
@@ -28,7 +28,7 @@ fn share_of(plan: &plan::Summarize, states: &[Vec<Agg>], with: BuildContext<'_>)
     RoomShare::of(with.room, (plan.max_groups, default), row_bytes(words))
 }
 
-/// What both halves know of a summarize.
+/// The spec of a summarize, which both halves know.
 pub(crate) struct Spec {
     /// Of aggregates that share a state, only the first.
     pub(in crate::ops) plan: plan::Summarize,
@@ -37,7 +37,7 @@ pub(crate) struct Spec {
     /// Of each aggregate that is emitted, its state and which result of that it is.
     pub(crate) results: Vec<(usize, usize)>,
     pub(super) functions: Functions,
-    /// What groups and values are hashed with.
+    /// The key that groups and values are hashed with.
     pub(in crate::ops) hash_key: HashKey,
     /// The parties whose groups are merged with these.
     pub(in crate::ops) peers: Peers,
@@ -96,12 +96,12 @@ impl Spec {
         watermark.saturating_sub(self.plan.lateness_ns)
     }
 
-    /// What the clock of its windows shows when the watermark that closes them is there.
+    /// The reading of the clock of its windows when the watermark that closes them is there.
     pub(in crate::ops) fn closed(&self, watermark: i64) -> i64 {
         self.clock(self.closing(watermark))
     }
 
-    /// What the clock of its windows shows at a time.
+    /// The reading of the clock of its windows at a time.
     pub(crate) fn clock(&self, t: i64) -> i64 {
         self.plan.zone.map_or(t, |zone| zone.clock(t))
     }
@@ -111,7 +111,7 @@ impl Spec {
         self.plan.zone.map_or(clock, |zone| zone.when(clock))
     }
 
-    /// What makes its sessions, if its groups are that.
+    /// The rule of its sessions, if its groups are sessions.
     pub(crate) fn session(&self) -> Option<Session> {
         match self.plan.window {
             Window::Session(session) => Some(session),
@@ -171,9 +171,8 @@ impl Spec {
         Some(end.saturating_add(self.plan.lateness_ns))
     }
 
-    /// What the clock showed before which all groups start that are all there once the watermark
-    /// is there;
-    /// `None` where they only are at the end of the input, and of sessions.
+    /// The reading of the clock before which all groups start that are all there once the watermark
+    /// is there; `None` where they only are at the end of the input, and of sessions.
     pub(crate) fn closed_before(&self, watermark: i64) -> Option<i64> {
         self.every().map(|every| window_start(self.closed(watermark), every))
     }

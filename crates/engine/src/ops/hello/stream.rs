@@ -1,4 +1,4 @@
-//! What is remembered of one flow: the start of the stream in which a hello is awaited.
+//! The state of one flow: the start of the stream in which a hello is awaited.
 
 use weir_packet::limits::HELLO_MAX;
 use weir_packet::pieces::Pieces;
@@ -35,7 +35,7 @@ pub(super) struct CompleteHello {
     pub(super) first: i64,
 }
 
-/// What came of a packet. The numbers are of hellos that were given up for it, 0 or 1.
+/// The outcome of a packet. The numbers are of hellos that were given up for it, 0 or 1.
 pub(super) enum Intake {
     /// It has nothing to do with what is awaited; the flow is as if it had not come.
     Ignored,
@@ -43,7 +43,8 @@ pub(super) enum Intake {
     Taken(u64),
     /// It completed a hello.
     Complete(CompleteHello, u64),
-    /// What was awaited is no hello, or cannot be completed: the flow is to be forgotten.
+    /// The bytes that were awaited are no hello, or cannot be completed: the flow is to be
+    /// forgotten.
     Over(u64),
 }
 
@@ -146,7 +147,7 @@ impl HelloPieces {
         self.pieces.front().len() >= BEGUN
     }
 
-    /// What comes of a packet after which the pieces are so; `None` where they are a hello.
+    /// The outcome of a packet after which the pieces are so; `None` where they are a hello.
     fn unless_whole(&self, start: Start, given_up: u64) -> Option<Intake> {
         let is_full = self.packets >= HELLO_PACKETS_MAX || self.pieces.front().len() >= HELLO_MAX;
         match start {
@@ -208,7 +209,7 @@ impl Segments {
             self.state = SegmentState::Holds(Box::default());
         }
         let SegmentState::Holds(held) = &mut self.state else {
-            // What was complete is sent again.
+            // The bytes of a complete hello are sent again.
             return Intake::Taken(given_up);
         };
         if held.pieces.put(place, data) == 0 {
@@ -270,7 +271,7 @@ impl Initials {
         data.get(before..).is_some_and(|data| self.held.pieces.put(place, data) > 0)
     }
 
-    /// What the pieces come to.
+    /// The outcome of the pieces.
     fn outcome(&mut self, given_up: u64, scratch: &mut Scratch) -> Intake {
         let start = handshake(self.held.pieces.front());
         if let Some(outcome) = self.held.unless_whole(start, given_up) {

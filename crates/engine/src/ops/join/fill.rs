@@ -11,7 +11,7 @@ pub(super) struct Fill {
     rows: Rows,
     /// Columns of the left side.
     left: usize,
-    /// What stands in each column of the right side where a left row met none.
+    /// The value in each column of the right side where a left row met none.
     defaults: Vec<Value>,
     /// Rows that were emitted.
     emitted: u64,

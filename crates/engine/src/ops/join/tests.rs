@@ -91,8 +91,8 @@ fn text(rows: &[(usize, Vec<Value>)]) -> Vec<String> {
     rows.iter().map(|(output, cells)| format!("{output}: {}", line(cells))).collect()
 }
 
-/// What comes out of a join of questions and answers, a line each: the question's number and port,
-/// then the answer's number.
+/// The rows of a join of questions and answers, a line each: the question's number and port, then
+/// the answer's number.
 fn joined(kind: JoinKind, within: (i64, i64), packets: &[(i64, Packet)]) -> Vec<String> {
     let mut program = sides();
     let stage = Stage::Join(join(&program, kind, Some(within)));
@@ -291,8 +291,8 @@ fn one_tick_makes_only_so_many_pairs() {
         .chain((200..300).map(|i| (i, Answers(7))))
         .collect();
     let rows = check(&program, &Functions::default(), &frames(&packets));
-    // The first 101 questions and answers were asked to be held, 100 were. What is allowed are 100
-    // pairs and 32 for each question before: every question in three makes a hundred.
+    // The first 101 questions and answers were asked to be held, 100 were. The bound is 100 pairs
+    // and 32 for each question before: every question in three makes a hundred.
     let made = ledger(&program, &packets);
     assert_eq!((rows.len(), made.evicted), (3300, 1 + 67));
     let of_one = |n: usize| rows.iter().filter(|(_, row)| row[0] == Value::Int(n as i64)).count();

@@ -1,4 +1,4 @@
-//! What a scan remembers: rows of fixed width, found by key, that leave when they are idle or when
+//! The state of a scan: rows of fixed width, found by key, that leave when they are idle or when
 //! room is needed.
 //!
 //! A row: the words of the key, the time of its last row, a word that says which row that was and
@@ -91,7 +91,7 @@ pub(super) struct FoundRow<'a> {
     pub(super) fresh: bool,
 }
 
-/// What a store must know to take rows.
+/// The terms on which a store takes rows.
 #[derive(Clone, Copy)]
 pub(super) struct TakeTerms<'a> {
     /// As in [`crate::ops::operator::Batch`].

@@ -61,7 +61,7 @@ impl Connections {
         Connections { inputs, outputs, tracked, work: Box::new(work) }
     }
 
-    /// What of a connection the words of a table row hold.
+    /// The parts of a connection that the words of a table row hold.
     pub(super) fn tracked(&self) -> Tracked {
         self.tracked
     }

@@ -60,7 +60,7 @@ pub(super) struct Coming<'a> {
     pub(super) positions: &'a [u16],
 }
 
-/// What decides whether a row joins a session.
+/// The terms that decide whether a row joins a session.
 pub(super) struct Terms<'a> {
     pub(super) session: Session,
     /// Of each row its event time.
@@ -152,7 +152,7 @@ pub(super) fn ends_before(
     Some((reason, end))
 }
 
-/// What a row is to the session that it joins.
+/// The role of a row in the session that it joins.
 #[derive(Clone, Copy)]
 pub(super) struct Role {
     /// It closes the session.
@@ -164,7 +164,8 @@ pub(super) struct Role {
 }
 
 /// Whether in the order of times a row that joins might have come to another session, or, where it
-/// closes this one, been its last. What came out at `tick` or before is not known any more.
+/// closes this one, been its last. Sessions that came out at `tick` or before are not known any
+/// more.
 pub(super) fn lags(
     table: &mut Table,
     row: u32,
@@ -240,7 +241,7 @@ impl OpenSessions {
         self.index.reserve(sessions);
     }
 
-    /// What keys are hashed with to be looked up here.
+    /// The hash key of the keys that are looked up here.
     pub(super) fn hash_key(&self) -> HashKey {
         self.index.hash_key()
     }
@@ -254,7 +255,7 @@ impl OpenSessions {
         }
     }
 
-    /// What asks for what looking up a hash will need first.
+    /// The prefetcher of the memory that looking up a hash will need first.
     pub(super) fn prefetcher(&self) -> Prefetcher<'_> {
         self.index.prefetcher()
     }

@@ -417,7 +417,7 @@ proptest! {
     }
 }
 
-/// What sessions are, whatever the order in which they come out: all columns of each, sorted.
+/// The sessions, whatever the order in which they come out: all columns of each, sorted.
 fn bag(plan: &Program, frames: &[(i64, Vec<u8>)], rules: &TimeRules) -> (Vec<String>, Ledger) {
     let mut source = Frames::new(LinkType::ETHERNET, frames).cut(&[64]);
     let answer = weir_model::run(plan, &Functions::default(), &mut source, rules);

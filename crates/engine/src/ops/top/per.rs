@@ -12,7 +12,7 @@ use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_plan::Per;
 
-/// What a key is.
+/// The key of a row: its parts, and how they are packed.
 pub(crate) struct PerKey {
     keys: Vec<Val>,
     parts: Vec<KeyPart>,

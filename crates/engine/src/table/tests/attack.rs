@@ -1,6 +1,6 @@
 //! Attacks on the hash: keys are solved for that collide under a known key, as a sender could who
-//! knows it, and fed to every structure that strangers' bytes index. What they cost is counted in
-//! looks at slots, never in time.
+//! knows it, and fed to every structure that strangers' bytes index. Their cost is counted in looks
+//! at slots, never in time.
 
 use super::probes::during;
 use super::{HashKey, Index, Keys, NO_ROW, Table};
@@ -35,8 +35,9 @@ const KEYS: usize = 2048;
 /// High bits of the hash that all of them share: more than an index of so many keys looks at.
 const BITS: u32 = 12;
 
-/// What the bound lets an attacker cost who knows the key, in looks at four slots: one run that
-/// grows to the bound and another batch of keys, each of which walks it to its end; moved once.
+/// The cost that the bound allows an attacker who knows the key, in looks at four slots: one run
+/// that grows to the bound and another batch of keys, each of which walks it to its end; moved
+/// once.
 const BOUND: usize = 2 * (RUN_MAX + BATCH) * (RUN_MAX + BATCH) / 4;
 
 /// Ports of one pair of hosts.
@@ -101,7 +102,7 @@ fn traffic(flows: &[Ports]) -> Frames {
     Frames::new(LinkType::ETHERNET, &frames.collect::<Vec<_>>())
 }
 
-/// What a run costs. Panics where its rows are not the naive model's.
+/// The cost of a run. Panics where its rows are not the naive model's.
 fn cost(program: &Program, flows: &[Ports], hash_key: HashKey) -> usize {
     let (functions, mut sink) = (Functions::default(), Collect::default());
     let (mut source, options) = (traffic(flows), Options { hash_key, ..Options::default() });

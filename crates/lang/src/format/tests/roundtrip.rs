@@ -325,7 +325,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What an arm goes on after.
+/// An act after which an arm goes on.
 fn open_act() -> impl Strategy<Value = Act> {
     let edit = prop_oneof![expr().prop_map(Act::Trim), expr().prop_map(Act::Tag)];
     let anonymize = (vec(expr(), 1..3), expr());
@@ -333,7 +333,7 @@ fn open_act() -> impl Strategy<Value = Act> {
     prop_oneof![edit, anonymize, expr().prop_map(Act::Mirror)]
 }
 
-/// What stands in an arm.
+/// The acts of an arm.
 fn chain_of_acts() -> impl Strategy<Value = Vec<Spanned<Act>>> {
     let end = act().prop_filter("ends", |act| !act.is_open());
     (vec(open_act(), 0..3), end, any::<bool>()).prop_map(|(mut acts, end, next)| {

@@ -12,7 +12,8 @@ fn inner() -> Vec<u8> {
     Frame::ethernet().mac(MAC_B, MAC_A).ipv4(B, A).udp(1, 2).payload(b"inner").bytes()
 }
 
-/// What a frame is, the frame, and bytes of it that may be anything without letting an address out.
+/// The description of a frame, the frame, and bytes of it that may be anything without letting an
+/// address out.
 pub(super) type Hidden = (&'static str, Frame, Range<usize>);
 
 const NONE: Range<usize> = 0..0;
@@ -434,7 +435,7 @@ pub(super) fn all() -> Vec<Hidden> {
     [links(), shims(), tunnels_of_no_form(), elsewhere(), messages()].concat()
 }
 
-/// What is left of a frame that was rewritten has none of the addresses.
+/// A frame that was rewritten holds none of the addresses any more.
 fn check(name: &str, link: LinkType, bytes: &[u8], len: usize) -> bool {
     let out = attempt(link, bytes, len, &Address::ALL);
     if let Some(out) = &out {
@@ -467,7 +468,7 @@ fn a_frame_on_any_port_does_not_leave() {
     assert_eq!(attempt(LinkType::ETHERNET, &segment, segment.len(), &[Address::IpDst]), None);
 }
 
-/// What is left of such a frame that was cut shows nothing either.
+/// The captured bytes of such a frame that was cut show no address either.
 #[test]
 fn nor_do_their_addresses_where_they_are_cut() {
     for (name, frame, _) in all() {

@@ -9,11 +9,11 @@ use crate::{ethernet, ipv4, ipv6, tcp, udp};
 /// Frames that are looked at together.
 pub(crate) const HEADS: usize = 32;
 
-/// What a look at frames goes by, as it stands in them: one plane for each four bytes, so that the
-/// loop over them takes several frames with an instruction. The numbers are little-endian on every
-/// machine.
+/// The bytes that a look at frames goes by, as they stand in the frames: one plane for each four
+/// bytes, so that the loop over them takes several frames with an instruction. The numbers are
+/// little-endian on every machine.
 pub(crate) struct Heads {
-    /// What the IP header begins with, and what announces it.
+    /// The start of the IP header, and the type that announces it.
     start: [u32; HEADS],
     /// The length of the packet, high byte first, in the lower half.
     length: [u32; HEADS],
@@ -23,11 +23,11 @@ pub(crate) struct Heads {
     datagram: [u32; HEADS],
     /// The data offset of TCP in the upper half of the third byte.
     offset: [u32; HEADS],
-    /// What the last look showed.
+    /// The results of the last look.
     pub(crate) looks: [Look; HEADS],
 }
 
-/// What the heads of a family's plain packets look like.
+/// The form of the heads of a family's plain packets.
 pub(super) struct Form {
     /// Bits of the start that count, and what they are to be.
     mask: u32,

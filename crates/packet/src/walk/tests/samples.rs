@@ -263,7 +263,7 @@ fn wireless() -> Vec<(&'static str, Frame)> {
     ]
 }
 
-/// What stands between Ethernet and IP.
+/// Frames with headers between Ethernet and IP.
 fn shims() -> Vec<(&'static str, Frame)> {
     let eth = Frame::ethernet;
     let four = |frame: Frame| frame.ipv4(A, B).udp(1, 2);

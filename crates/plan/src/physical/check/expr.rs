@@ -10,7 +10,7 @@ use crate::table::{self, Table};
 use crate::types::Type;
 use crate::value::Value;
 
-/// What an expression may read.
+/// The columns, fields and states that an expression may read.
 #[derive(Clone, Copy)]
 pub(super) struct Reach<'a> {
     /// The columns.

@@ -22,7 +22,7 @@ use crate::stage::{Scan, Schema, Stage, Summarize, Window};
 use crate::types::Type;
 use std::collections::BTreeSet;
 
-/// What is known of rows between two stages.
+/// The known properties of rows between two stages.
 #[derive(Clone)]
 struct Rows {
     schema: Schema,
@@ -71,7 +71,7 @@ pub(super) fn check(program: &Program, signatures: &Signatures) -> Fits {
 }
 
 impl Rows {
-    /// What is known after a stage that fits.
+    /// The known properties after a stage that fits.
     fn pass(&mut self, stage: &Stage, ends: &[Rows]) {
         match stage {
             Stage::Summarize(s) => self.timed = s.is_timed(),

@@ -57,7 +57,7 @@ pub enum Unreadable {
     Member {
         /// Where it stands: `levels[0].ticks`.
         at: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
     /// All can be read, and the plan does not fit together.
@@ -85,7 +85,7 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// What is wrong with a member, and where.
+/// A mistake in a member, and where.
 #[derive(Debug)]
 pub(super) struct Mistake {
     /// The way to it, from the inside out.

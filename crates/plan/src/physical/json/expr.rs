@@ -126,7 +126,7 @@ fn operation(
     to.member(object, "type", ty)
 }
 
-/// What an operator of that name does to these.
+/// The kind of expression that an operator of that name makes of these.
 fn operator(op: &str, args: Vec<Expr>) -> Result<ExprKind, Mistake> {
     if op == "tuple" {
         return Ok(ExprKind::Tuple(args));

@@ -7,16 +7,16 @@ use crate::table::SharedTable;
 use serde_json::{Map, Value as Json};
 use std::cell::Cell;
 
-/// What has a form in JSON.
+/// A value that has a form in JSON.
 pub(super) trait Wire: Sized {
     /// Its form.
     fn write(&self, to: &mut Writer<'_>) -> Result<Json, Unwritable>;
 
-    /// What has this form.
+    /// The value that has this form.
     fn read(json: &Json, from: &Reader<'_>) -> Result<Self, Mistake>;
 }
 
-/// What is known as a plan is written.
+/// The signatures, tables and sets as a plan is written.
 pub(super) struct Writer<'a> {
     pub(super) signatures: &'a Signatures,
     /// The tables so far.
@@ -25,7 +25,7 @@ pub(super) struct Writer<'a> {
     pub(super) sets: Vec<Vec<Member>>,
 }
 
-/// What is known as a plan is read.
+/// The signatures, tables and sets as a plan is read.
 pub(super) struct Reader<'a> {
     pub(super) signatures: &'a Signatures,
     pub(super) tables: Vec<SharedTable>,

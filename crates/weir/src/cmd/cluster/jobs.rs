@@ -151,7 +151,7 @@ fn missing(accumulators: &Json) -> u64 {
         .sum()
 }
 
-/// Ends a job. What it has not committed is lost.
+/// Ends a job. Rows that it has not committed are lost.
 pub(super) fn cancel(args: &JobArgs) -> anyhow::Result<Status> {
     let rest = Rest::new(&args.flink)?;
     rest.patch(&format!("/jobs/{}?mode=cancel", args.job))?;

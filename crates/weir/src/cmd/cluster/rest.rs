@@ -227,7 +227,7 @@ fn read(path: &Path, most: u64) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// What Flink says of a failure: the line that names it, among all those of a stack.
+/// The reason that Flink gives for a failure: the line that names it, among all those of a stack.
 fn reason(answer: &Json) -> String {
     let errors = answer["errors"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let text: Vec<&str> = errors.flat_map(str::lines).collect();

@@ -1,4 +1,5 @@
-//! What `weir explain --offload` shows: the plan with its kernel level, the program and its maps.
+//! The output of `weir explain --offload`: the plan with its kernel level, the program and its
+//! maps.
 
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ pub(crate) struct KernelCut {
 }
 
 impl KernelCut {
-    /// What the kernel can run of a query.
+    /// The part of a query that the kernel can run.
     pub(crate) fn new(query: &Program, hook: Hook) -> KernelCut {
         let of = KernelQuery::new(query, refusal_of(query));
         // The secret of a run is in its program; nobody needs this one.

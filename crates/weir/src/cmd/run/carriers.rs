@@ -30,7 +30,7 @@ pub(super) struct Carriers {
     rows: Option<Carrier>,
 }
 
-/// What carries packets.
+/// The process that carries packets.
 struct PacketCarrier {
     carrier: Carrier,
     address: String,
@@ -106,7 +106,7 @@ pub(crate) fn order(
     })
 }
 
-/// What is produced of packets.
+/// The order for the process that carries packets.
 fn packets_order(options: &RunOptions) -> PacketsOrder {
     let bytes_max = options.publish.kafka_spill_max;
     let spill = options.publish.kafka_spill.clone();

@@ -97,7 +97,7 @@ impl Run<'_> {
     }
 }
 
-/// What to say if the run failed because the reader of its rows or packets has gone.
+/// The message if the run failed because the reader of its rows or packets has gone.
 fn reader_left(error: &RunError) -> Option<String> {
     match error {
         RunError::Sink(e) if e.kind() == io::ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! What `weir run` is asked to do, checked.
+//! The job that `weir run` is given, checked.
 
 use super::serves::Serving;
 use super::session::Run;
@@ -153,7 +153,7 @@ fn parsed(filter: &str) -> anyhow::Result<Option<Filter>> {
     }
 }
 
-/// What the page of a run says of it.
+/// The state of a run, for its page.
 fn phase(options: &RunOptions, filter: &str, serves: Option<&Serving>) -> RunPhase {
     let live = &options.live.interface;
     let sources = if live.is_empty() { &options.read } else { live };

@@ -1,4 +1,5 @@
-//! What a run opens before it begins, and the permissions that it gives up then.
+//! The sources and outlets that a run opens before it begins, and the permissions that it gives up
+//! then.
 
 use super::serves::is_stream;
 use super::session::Run;
@@ -33,13 +34,13 @@ use weir_packet::source::{Source, SourceError};
 use weir_plan::Program;
 use weir_sandbox::{InThread, Needs, confine};
 
-/// What packets come from, open.
+/// The source of packets, open.
 pub(super) enum Input {
     Files(Captures),
     Wires(Wires),
 }
 
-/// What a run reads from, and devices that were opened with it.
+/// The input of a run, and devices that were opened with it.
 pub(super) struct OpenInput {
     pub(super) input: Input,
     /// Devices of DPDK that packets go to.
@@ -191,7 +192,7 @@ impl Run<'_> {
 
     /// Where packets go, open.
     pub(super) fn outlets(&self, input: &Input, senders: Senders) -> anyhow::Result<Outlets> {
-        // What goes to Kafka is no outlet of this process.
+        // A topic of Kafka is no outlet of this process.
         let write = self.options.write.to.as_deref().filter(|to| !KafkaTopic::is_meant(to));
         let captured = match input {
             Input::Wires(_) if records::is_received(self.options) => Vec::new(),
@@ -294,7 +295,7 @@ impl Run<'_> {
         (self.uses_dpdk() && weir_dpdk::is_linked()).then_some(weir_dpdk::in_its_thread)
     }
 
-    /// What the run needs after it has opened everything.
+    /// The permissions that the run needs after it has opened everything.
     fn needs(&self, input: &Input, outlets: &Outlets, folders: Vec<PathBuf>) -> Needs {
         let mut needs = Needs::default();
         let (xdp, dpdk) = (self.options.live.is_xdp(), self.options.live.is_dpdk());

@@ -29,7 +29,7 @@ pub(super) struct Publisher {
     path: String,
     /// The name of the probe.
     probe: String,
-    /// What is known of the clock that stamps its packets.
+    /// The clock that stamps its packets, if it is one of this machine.
     clock: Option<ProbeClock>,
     file: StoppableWriter,
     /// The same file, as it was; `None` for standard output and for Kafka.
@@ -75,7 +75,7 @@ pub(super) fn check(program: &Program, options: &RunOptions) -> anyhow::Result<(
     }
 }
 
-/// What is known of the clock of this machine, where packets are captured that bear its times.
+/// The clock of this machine, where packets are captured that bear its times.
 fn own_clock(options: &RunOptions) -> Option<ProbeClock> {
     let elsewhere = |name: &String| is_record_address(name) || KafkaTopic::is_meant(name);
     let interfaces = &options.live.interface;

@@ -34,11 +34,11 @@ use weir_plan::together::join;
 use weir_report::{About, Collector, Ended, RuleTitle, Step};
 use weir_sink::json;
 
-/// What a report is to be about, and where it goes.
+/// The subject of a report, and where it goes.
 pub(crate) struct ReportJob<'a> {
     /// The detectors, with the parameters of the site.
     pub(crate) detectors: Programs,
-    /// What each of them is for.
+    /// The purpose of each of them.
     pub(crate) rules: Vec<RuleTitle>,
     /// The words of the capture filter.
     pub(crate) words: String,

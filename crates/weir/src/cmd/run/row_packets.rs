@@ -17,7 +17,7 @@ use weir_top::{FoundPacket, FoundPackets};
 /// Files of packets whose first has the same second.
 const FILES_MAX: u32 = 1000;
 
-/// What the remedy is where no folder was named.
+/// The remedy where no folder was named.
 const NO_FOLDER: &str = "start `weir top` with --capture-dir FOLDER, in which it may then write";
 
 /// Looks for packets, one search at a time, and saves them, one file at a time.
@@ -66,7 +66,7 @@ impl<T: Send> RowSearch<T> {
     }
 }
 
-/// What a search has come to, once.
+/// The result of a search, once.
 fn answered<T>(search: &mut Option<RowSearch<T>>) -> Option<Result<T, String>> {
     let found = match search.as_ref()?.answer.try_recv() {
         Err(TryRecvError::Empty) => return None,
@@ -96,7 +96,7 @@ impl<'scope, 'env> RowPackets<'scope, 'env> {
         self.search = Some(RowSearch::start(self.scope, body));
     }
 
-    /// What the search has come to, once.
+    /// The result of the search, once.
     pub(super) fn found(&mut self) -> Option<Result<FoundPackets, String>> {
         answered(&mut self.search)
     }
@@ -229,7 +229,7 @@ fn packet(answer: &Json) -> FoundPacket {
             fields.push((name.to_owned(), value.to_owned()));
         }
     }
-    // What a packet is not would fill the screen.
+    // Fields that only say what a packet is not would fill the screen.
     let of_frame = answer["fields"].as_object().into_iter().flatten();
     let of_frame = of_frame.filter(|(_, value)| **value != Json::Bool(false));
     fields.extend(of_frame.map(|(name, value)| (name.clone(), text(value))));

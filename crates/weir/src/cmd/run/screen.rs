@@ -106,7 +106,7 @@ pub(crate) fn show(
     run.show(&terminal, screen, Counted { setup, programs })
 }
 
-/// What a run counts.
+/// The programs by which a run counts, and the setup that they come from.
 struct Counted {
     setup: Setup,
     programs: Vec<(String, Program)>,
@@ -236,7 +236,7 @@ struct Pass<'scope> {
     read: Arc<AtomicU64>,
 }
 
-/// What such a run came to.
+/// The outcome of such a run, and its source.
 struct EndedPass {
     outcome: Outcome,
     source: PassSource,
@@ -261,7 +261,7 @@ struct ShownRun<'scope, 'env> {
     /// Brings the counts that were asked for.
     answer: Option<Receiver<RunCounts>>,
     changing: Option<Changing>,
-    /// What is to be counted after that change.
+    /// The setup that is to be counted after that change.
     waiting: Option<Setup>,
     refused: Option<String>,
     packets: RowPackets<'scope, 'env>,

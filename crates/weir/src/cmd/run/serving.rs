@@ -1,5 +1,5 @@
-//! What a run does for its page: it stays when packets end, and reads files again when its programs
-//! change.
+//! The service of a run for its page: the run stays when packets end, and reads files again when
+//! its programs change.
 
 use super::screen::PassSource;
 use super::serves::Serving;
@@ -89,7 +89,7 @@ impl BelievedTimes {
     }
 }
 
-/// What a run reads from, and where its rows and packets go.
+/// The source of a run, and where its rows and packets go.
 pub(super) struct RunEnds<'a> {
     pub(super) source: PassSource,
     pub(super) sink: Box<dyn Sink + 'a>,

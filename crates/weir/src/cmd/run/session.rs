@@ -49,15 +49,15 @@ pub(super) struct Run<'a> {
     pub(super) suppressions: Vec<Suppression>,
     /// Whom alerts are delivered to.
     pub(super) targets: Vec<Target>,
-    /// What happens to interfaces.
+    /// The notes about interfaces.
     pub(super) notes: Notes,
-    /// What is counted of exporters, if records of flows come.
+    /// The counts of exporters, if records of flows come.
     pub(super) records: RecordReport,
     /// The names of interfaces.
     pub(super) names: InterfaceNames,
-    /// What it does for a page, if it is there for one.
+    /// Its service for a page, if it is there for one.
     pub(super) serves: Option<Serving>,
-    /// What its page says of it.
+    /// Its state, as its page shows it.
     pub(super) phase: RunPhase,
     /// Whether it shows a screen, for which files may be read again.
     pub(super) shows_screen: bool,

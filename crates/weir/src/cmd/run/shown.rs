@@ -21,7 +21,7 @@ use weir_http::{Api, AskShelf, HttpSocket, RowForm, RowLog};
 use weir_search::{Earlier, ReadAgain, finder};
 use weir_sink::RowOptions;
 
-/// What the API is made of: what answers, packets that are kept, and captures beside the run.
+/// The parts of the API: the answers, packets that are kept, and captures beside the run.
 type ForApi = (Option<Arc<Answers>>, Option<HeldFrames>, Option<Arc<Shelf>>);
 
 impl Run<'_> {

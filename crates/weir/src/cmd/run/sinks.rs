@@ -29,11 +29,11 @@ pub(super) struct RunSink {
     pub(super) sink: Box<dyn Sink>,
     /// Removes the files that were made for rows and got none.
     pub(super) cleanup: Cleanup,
-    /// What answers clients, where programs may change.
+    /// The answers to clients, where programs may change.
     pub(super) answers: Option<Arc<Answers>>,
 }
 
-/// What changes the programs of a run, on demand of a server.
+/// The control over the programs of a run, which change on demand of a server.
 pub(super) struct Control<'a> {
     pub(super) server: Option<&'a Server>,
     pub(super) changes: &'a Arc<Changes>,

@@ -45,7 +45,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 struct Opened {
     source: Lookback<Reading<Box<dyn Source>>>,
     outlets: PacketOutlets,
-    /// What carries packets and rows to Kafka.
+    /// The processes that carry packets and rows to Kafka.
     carriers: Carriers,
     /// The files of rows.
     files: RowFiles,
@@ -59,7 +59,7 @@ struct Opened {
     http: Option<HttpSocket>,
     /// Keeps captures for clients of the page.
     shelf: Option<Arc<Shelf>>,
-    /// What hands alerts to the process that delivers them.
+    /// The courier that hands alerts to the process that delivers them.
     courier: Option<Courier>,
     stats: Stats,
     /// Groups that programs in the kernel make.
@@ -68,11 +68,11 @@ struct Opened {
     stream: bool,
 }
 
-/// What clients over HTTP are served by.
+/// The parts of a run that serve clients over HTTP.
 struct Clients {
     /// Where they connect.
     http: Option<HttpSocket>,
-    /// What answers them, where programs may change.
+    /// The answers to them, where programs may change.
     answers: Option<Arc<Answers>>,
     /// The packets that are kept.
     held: Option<HeldFrames>,

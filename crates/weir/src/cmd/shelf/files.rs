@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 6;
 /// Bytes of a name.
 const NAME_MAX: usize = 1024;
 
-/// What names of captures end in.
+/// The endings of the names of captures.
 const ENDINGS: [&str; 9] = [
     ".pcap",
     ".pcapng",
@@ -72,7 +72,7 @@ impl Folder {
     /// If there is none of that name.
     pub(super) fn open_capture(&self, name: &str) -> Result<File, Refusal> {
         let none = || Refusal::missing(format!("{name}: there is no such capture"));
-        // What the list leaves out is not there; nor does a name go back by `..`.
+        // A capture that the list leaves out is not there; nor does a name go back by `..`.
         let is_hidden = name.split('/').any(|part| part.starts_with('.'));
         if name.len() > NAME_MAX || is_hidden || !is_capture(name) {
             return Err(none());

@@ -151,7 +151,7 @@ fn take(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<(Vec<u8
     thread::spawn(move || {
         let Some(mut from) = from else { return };
         let mut bytes = Vec::new();
-        // What comes before a fault is there all the same.
+        // The bytes before a fault are there all the same.
         let _ = from.by_ref().take(most).read_to_end(&mut bytes);
         let more = bytes.len() as u64 == most && from.read(&mut [0]).is_ok_and(|n| n > 0);
         // The receiver may have gone.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Bytes of the text for people: what a query with an error in each line has is longer.
 const TEXT_MAX: usize = 64 << 10;
 
-/// What stands at the end of a text that is cut.
+/// The end of a text that is cut.
 const CUT: &str = "\n(cut here)\n";
 
 /// Why a question has no answer, and of what kind that is.

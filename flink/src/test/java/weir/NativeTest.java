@@ -23,7 +23,7 @@ public final class NativeTest {
                 tier.take(new byte[] {0, 0, 1}, lines -> { });
             }
         });
-        // What Java throws goes through.
+        // An exception that Java throws goes through.
         try (Tier tier = new Tier(job, List.of("a"), false, false, null)) {
             byte[] stranger = new byte[20];
             for (int i = 4; i < 20; i++) {

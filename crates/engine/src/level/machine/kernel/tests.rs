@@ -15,7 +15,7 @@ use weir_packet::source::{Account, FrameBatch, Gap, LinkType, Source, SourceErro
 use weir_plan::physical::PipelineId;
 use weir_plan::{Agg, AggFunc, Expr, Program, Stage, Window};
 
-/// What a frame says.
+/// The contents of a frame.
 #[derive(Clone, Debug)]
 struct Told {
     ts: i64,
@@ -177,7 +177,7 @@ impl KernelFeed for Fake {
     }
 }
 
-/// What happens on the wire, in order.
+/// An event on the wire, one of several in order.
 #[derive(Clone, Debug)]
 enum Happens {
     Comes(Told),
@@ -185,7 +185,7 @@ enum Happens {
     Lost(u64),
 }
 
-/// What comes up over a wire.
+/// The frames that come up over a wire.
 struct Wire {
     frames: Frames,
     /// Batches of frames; or times, and how many were lost then.

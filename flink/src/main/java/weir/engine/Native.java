@@ -8,8 +8,8 @@ import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 
 /**
- * The engine of Weir, by a library of the jar ({@code crates/native}). What fails there is an
- * {@link IllegalStateException} here, and its handle is closed.
+ * The engine of Weir, by a library of the jar ({@code crates/native}). A call that fails there is
+ * an {@link IllegalStateException} here, and its handle is closed.
  */
 final class Native {
     static {
@@ -61,7 +61,7 @@ final class Native {
                 Files.copy(library, copy, StandardCopyOption.REPLACE_EXISTING);
                 System.load(copy.toString());
             } finally {
-                // What is loaded stays there without its name.
+                // The loaded library stays there without its name.
                 Files.deleteIfExists(copy);
             }
         } catch (IOException e) {

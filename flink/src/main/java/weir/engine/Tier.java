@@ -11,7 +11,7 @@ public final class Tier implements AutoCloseable {
         handle = Native.open(job, String.join("\n", probes), bounded, copies, state);
     }
 
-    /** What became of records and groups since the job began. */
+    /** Counts of what became of records and groups since the job began. */
     public record Counts(long repeated, long missing, long refused, long late) {
         static Counts of(long[] all) {
             return new Counts(all[0], all[1], all[2], all[3]);

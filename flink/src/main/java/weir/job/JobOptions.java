@@ -21,7 +21,7 @@ final class JobOptions {
             + " [--database jdbc:postgresql://HOST/NAME] [--checkpoint-ms N] [--bounded true]"
             + " [--append true] [--create-topics true] [--kafka-properties JSON]";
 
-    /** What {@code weir cluster submit} writes of queries. */
+    /** The text that {@code weir cluster submit} writes of queries. */
     final String job;
     final String kafka;
     final String topic;
@@ -38,7 +38,7 @@ final class JobOptions {
     final boolean append;
     /** Whether topics that the job writes are made. */
     final boolean createTopics;
-    /** What clients of Kafka are set to beside the address. */
+    /** Settings of the clients of Kafka beside the address. */
     final Properties client = new Properties();
 
     JobOptions(String[] args) throws java.io.IOException {
@@ -97,7 +97,7 @@ final class JobOptions {
         return "weir-" + to + (name.equals(to) ? "" : ":" + name);
     }
 
-    /** What everybody sees who sees the job: no secrets. */
+    /** The options that everybody sees who sees the job: no secrets. */
     Configuration shown() {
         Map<String, String> all = new HashMap<>(Map.of("weir.kafka", kafka, "weir.topic", topic,
                 "weir.to", to, "weir.probes", String.join(",", probes)));

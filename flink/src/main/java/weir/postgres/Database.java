@@ -24,7 +24,7 @@ public final class Database implements Serializable {
         this.url = url;
     }
 
-    /** A connection without transactions. What the URL says goes before what is set here. */
+    /** A connection without transactions. Settings of the URL go before those set here. */
     Connection connect() throws SQLException {
         Properties settings = new Properties();
         settings.setProperty("ApplicationName", "weir");
