@@ -101,9 +101,6 @@ impl Filling {
         self.first = self.first.or(Some(start));
         self.last = Some(start);
         (self.filled, self.rows) = (0, 0);
-        self.old = std::array::from_fn(|v| {
-            self.known.variants.get(v).map_or(0, |variant| variant.table.len())
-        });
         let most = self.spec.room(self.known.len(), 0);
         let mut is_tight = most < groups.len() as u64;
         if is_tight && self.end(0) != i128::MAX {
@@ -111,6 +108,10 @@ impl Filling {
             let most = self.spec.room(self.known.len(), 0);
             is_tight = most < groups.len() as u64;
         }
+        // Where idle keys were dropped, fewer are known.
+        self.old = std::array::from_fn(|v| {
+            self.known.variants.get(v).map_or(0, |variant| variant.table.len())
+        });
         if is_tight {
             return self.remember_in_order(start, groups);
         }
