@@ -1,5 +1,5 @@
-//! Work that the processor does better when it is told: fetching memory that will be needed soon,
-//! and comparing several numbers at once.
+//! Instructions that compilers do not choose by themselves: they fetch memory that will be needed
+//! soon, and compare several numbers at once.
 //!
 //! Sound because a prefetch never faults and changes nothing that a program can see: the address is
 //! a hint, and it is computed without being dereferenced. The comparison takes values, and

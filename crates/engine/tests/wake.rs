@@ -1,5 +1,5 @@
 //! The code that wakes workers, run through many schedules by a model checker (shuttle): the event
-//! count, who waits for it and the gate are the engine's own files, compiled with the model's locks
+//! count, its waiters and the gate are the engine's own files, compiled with the model's locks
 //! and atomics. Workers, their results and the wire are models.
 //!
 //! The wire is the peer of a network function: it sends no more before its packets were emitted.

@@ -8,7 +8,7 @@
 //!
 //! A process of its own talks to Kafka; it is started before a run gives up its permissions:
 //! [`produce`] reads a probe stream from a pipe, and [`consume`] writes one. Neither sees packets.
-//! [`order`] has what such a process is told.
+//! [`order`] has the orders that such a process gets.
 //!
 //! The feature `link` builds and links librdkafka; without it [`is_linked`] is false and the calls
 //! above say so. The contents of records ([`record`]), their fate ([`log`]), and addresses and

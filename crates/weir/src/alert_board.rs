@@ -1,7 +1,7 @@
 //! The latest row of each alert of a run, for clients that ask how things stand.
 //!
 //! The kept rows are bounded: the alerts that ended first make room, then those that have been
-//! quiet for longest, and clients are told how many did.
+//! quiet for longest. Clients learn how many rows were dropped.
 
 use crate::observe::Observer;
 use parking_lot::Mutex;

@@ -168,7 +168,7 @@ fn mistakes_of_a_site_have_their_place() {
     let missing = folder.path().join("none.conf");
     let missing = missing.to_str().expect("plain");
     refused(&["watch", "-r", CAPTURE, "--site", missing], "none.conf: No such file");
-    // A param that no query has is told, and nothing else happens.
+    // The run warns of a parameter that no query has, and goes on.
     let site = file(&folder, "site.conf", "plaintext_serverss = {}\n");
     let (rows, said) = run(&["watch", "plaintext_login", "-r", CAPTURE, "--site", &site]);
     assert_eq!(rows.lines().count(), 6);

@@ -470,7 +470,7 @@ fn packets_around_an_alert_of_a_program_that_comes_later() {
     }
 }
 
-/// The ledger is told on the way: by the clock, and when a signal asks.
+/// A run prints its ledger on the way: by the clock, and at a signal.
 #[test]
 fn the_ledger_so_far_is_told() {
     if !namespace("the_ledger_so_far_is_told") {

@@ -115,7 +115,7 @@ impl Difference<'_> {
     }
 }
 
-/// The timeouts that both meters are told: seconds without a packet, and of activity.
+/// The timeouts of both meters, in milliseconds: without a packet, and of activity.
 const IDLE_MS: i64 = 15_000;
 const ACTIVE_MS: i64 = 60_000;
 

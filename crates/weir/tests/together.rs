@@ -48,7 +48,7 @@ fn printed(program: &Program) -> usize {
 /// Rows of a run by output.
 type Rows = Vec<(usize, Vec<Value>)>;
 
-/// The rows that the outputs from `first` on, so many of them, gave among others.
+/// The rows of `n` outputs, from the output `first` on; that one gets the number 0.
 fn outputs(rows: &Rows, first: usize, n: usize) -> Rows {
     let mine = rows.iter().filter(|(output, _)| (first..first + n).contains(output));
     mine.map(|(output, row)| (output - first, row.clone())).collect()

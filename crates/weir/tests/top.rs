@@ -146,7 +146,7 @@ fn a_query_of_the_library_is_run_on_the_screen() {
     tmux.keys(&["Down", "Enter"]);
     let text = tmux.until_seen("alert.suppress");
     assert!(text.contains("port_scan source=192.0.2.66 ip.proto=6"), "{text}");
-    // A joined row has no packets of its own, and that is told in full.
+    // A joined row has no packets of its own: the screen says so in full.
     tmux.keys(&["p"]);
     tmux.until_seen("give a condition");
     tmux.keys(&["Escape"]);

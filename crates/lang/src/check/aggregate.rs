@@ -145,7 +145,7 @@ impl<'t> Checker<'t> {
         self.report(d.help(format!("its second argument is a constant: `{example}`")));
     }
 
-    /// The function of an aggregate that is told a constant beside its argument, and that argument.
+    /// The function of an aggregate that takes a constant as its second argument, and its first.
     fn with_constant(
         &mut self,
         row: &BuiltinAggregate,

@@ -226,7 +226,7 @@ impl Connection {
         let Some((ack, contiguous)) = s.acknowledges().zip(self.other.contiguous) else { return };
         if after(ack, contiguous) {
             found.mark(Symptom::AckLostSegment);
-            // Lost bytes that are acknowledged are told once.
+            // Lost bytes that are acknowledged are marked once.
             let next = self.other.next.filter(|&next| after(next, ack));
             self.other.contiguous = Some(next.unwrap_or(ack));
         }
