@@ -28,7 +28,8 @@ pub struct Rows {
     pub time: Column,
     /// The number of each row in the order that rows of this pipeline came.
     pub order: Vec<u64>,
-    /// The later of each row's time and the watermark when it came; 0 without time.
+    /// The later of each row's time and the watermark when it came; the watermark without time,
+    /// [`NO_TIME`](weir_packet::time::NO_TIME) where there is none either.
     pub clock: Vec<i64>,
     /// Which columns hold handles of texts.
     pub texts: Vec<usize>,

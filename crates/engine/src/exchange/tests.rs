@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::physical::Physical;
-use weir_plan::{AggFunc, Expr, ExprKind, Func, Program, Stage, Type, Value, Window};
+use weir_plan::{AggFunc, Expr, ExprKind, Fill, Func, Program, Stage, Type, Value, Window};
 
 const S: i64 = 1_000_000_000;
 
@@ -191,22 +191,31 @@ fn a_panic_in_a_stage_is_reported_and_what_was_sent_stays() {
     assert_eq!(sink.rows[..], rows_of_one(&windows())[..14 * 7]);
 }
 
-#[test]
-fn a_receiver_goes_on_from_what_it_saved_and_from_nothing_else() {
-    let windows = windows();
-    let want = rows_of_one(&windows);
-    let (mut receiver, mut sink) = receiver(&windows, &[10]);
-    let plan = Physical::new(&windows, &[]);
+/// Takes messages of a probe, each with a receiver that goes on from what the one before saved; the
+/// rows, and what was saved last.
+fn saved_and_restored(program: &Program, frames: Frames) -> (Vec<(usize, Vec<Value>)>, Vec<u8>) {
+    let (mut receiver, mut sink) = receiver(program, &[10]);
+    let plan = Physical::new(program, &[]);
     let (functions, options) = (Functions::default(), Options::default());
-    let restore = |plan, bytes: &[u8]| Receiver::restore(plan, &functions, &options, bytes);
     let mut saved = Vec::new();
-    for message in messages(&windows, 10, frames(0, 1)) {
+    for message in messages(program, 10, frames) {
         saved = receiver.save();
-        receiver = restore(&plan, &saved).expect("what it saved");
+        let restored = Receiver::restore(&plan, &functions, &options, &saved);
+        receiver = restored.expect("what it saved");
         receiver.take(&message, &mut sink).expect("a message");
     }
     receiver.finish(&mut sink);
-    assert_eq!(sink.rows, want);
+    (sink.rows, saved)
+}
+
+#[test]
+fn a_receiver_goes_on_from_what_it_saved_and_from_nothing_else() {
+    let windows = windows();
+    let (rows, saved) = saved_and_restored(&windows, frames(0, 1));
+    assert_eq!(rows, rows_of_one(&windows));
+    let plan = Physical::new(&windows, &[]);
+    let (functions, options) = (Functions::default(), Options::default());
+    let restore = |plan, bytes: &[u8]| Receiver::restore(plan, &functions, &options, bytes);
     let fault = |plan, bytes: &[u8]| match restore(plan, bytes) {
         Err(NotRestored::State(fault)) => fault,
         Err(NotRestored::Plan(why)) => panic!("{why}"),
@@ -222,4 +231,29 @@ fn a_receiver_goes_on_from_what_it_saved_and_from_nothing_else() {
         let fault = fault(&plan, &saved[..cut]);
         assert!(!matches!(fault, UnreadableState::Rest(_)), "cut at {cut}: {fault}");
     }
+}
+
+/// In each window there is another host, and room for two more that are filled in: keys that are
+/// idle are forgotten as the next comes.
+#[test]
+fn keys_that_were_forgotten_are_not_saved() {
+    let hosts = (0..20u8).map(|i| {
+        let ip = Ipv4Addr::new(10, 0, 0, i);
+        let frame = Frame::ethernet().ipv4(ip, Ipv4Addr::LOCALHOST).udp(1, 53);
+        (i64::from(i) * 2 * S, frame.bytes())
+    });
+    let mut frames = Frames::new(LinkType::ETHERNET, &hosts.collect::<Vec<_>>());
+    let windows = || summarize(&[], vec![agg(AggFunc::Count, None)], Window::Tumbling(2 * S));
+    let (mut below, mut above) = (windows(), windows());
+    if let (Stage::Summarize(below), Stage::Summarize(above)) = (&mut below, &mut above) {
+        below.keys = vec![("host".to_owned(), field("ip.src"))];
+        above.keys = vec![("host".to_owned(), Expr::column(1, Type::Ip))];
+        (above.fill, above.max_groups) = (Some(Fill::idle(Some(S))), 3);
+    }
+    let program = program(vec![below, above]);
+    let (rows, _) = saved_and_restored(&program, frames.clone());
+    let (mut sink, functions) = (Collect::default(), Functions::default());
+    let outcome =
+        run(&program, &functions, &mut frames, &mut sink, &Options::default(), &mut |_| {});
+    assert_eq!((rows, outcome.ledger.evicted), (sink.rows, 0));
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
+use weir_packet::time::NO_TIME;
 use weir_plan::{AggFunc, Window};
 
 /// Turns groups into rows, in order.
@@ -198,7 +199,7 @@ impl Emitter {
         self.emitted += n as u64;
         rows.clock.clear();
         let is_timed = self.spec.plan.is_timed();
-        rows.clock.resize(n, if is_timed { start } else { 0 });
+        rows.clock.resize(n, if is_timed { start } else { NO_TIME });
         rows.columns.iter_mut().for_each(|c| c.present = Bits::NONE);
         rows.time.present = Bits::NONE;
         let mut c = usize::from(self.spec.session().is_some());

@@ -404,9 +404,10 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
+    use weir_packet::time::NO_TIME;
     use weir_plan::limits::SCAN_KEYS_MAX;
     use weir_plan::stage::ScanState;
-    use weir_plan::{BinaryOp, Distinct, Expr, ExprKind, Scan, Stage, Type, Value};
+    use weir_plan::{BinaryOp, Distinct, Expr, ExprKind, Order, Scan, SortKey, Stage, Type, Value};
 
     /// Numbers the rows of each key.
     fn position(keys: &[&str], idle_ns: i64, max_keys: u64) -> Vec<Stage> {
@@ -473,6 +474,20 @@ mod tests {
         let rows = check(&plan, &Functions::default(), &frames);
         let shown: Vec<_> = rows.iter().map(|r| r.1[1].to_string()).collect();
         assert_eq!(shown, ["1", "2", "3", "4", "1", "2", "3", "4", "5", "6"]);
+    }
+
+    /// Rows of a `top` have no watermark, so one without time comes before all times.
+    #[test]
+    fn rows_without_time_are_as_old_as_can_be() {
+        let times = [0, NO_TIME, 1, 2_000_000_000].map(|ts| (ts, vec![0; 60]));
+        let frames = Frames::new(LinkType::ETHERNET, &times);
+        let ended = binary(BinaryOp::Rem, field("number"), int(2));
+        let by = vec![SortKey { expr: ended, order: Order::Ascending }];
+        let mut stages = vec![Stage::Top { n: 4, by, windowed: false, per: None }];
+        stages.extend(position(&[], 1_000_000_000, SCAN_KEYS_MAX));
+        let rows = check(&program(stages), &Functions::default(), &frames);
+        let shown: Vec<_> = rows.iter().map(|(_, row)| format!("{} {}", row[0], row[1])).collect();
+        assert_eq!(shown, ["2 1", "4 1", "1 2", "3 3"]);
     }
 
     fn when(cond: Expr, then: Expr, other: Expr) -> Expr {

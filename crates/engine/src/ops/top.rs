@@ -31,6 +31,7 @@ use std::mem::swap;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
+use weir_packet::time::NO_TIME;
 use weir_plan::{Order, Schema, Type};
 
 pub(crate) use per::PerKey;
@@ -335,7 +336,7 @@ impl Top {
         rows.clock.clear();
         rows.clock.extend((0..n).map(|i| match time.present.has(i) {
             true => time.word()[i] as i64,
-            false => 0,
+            false => NO_TIME,
         }));
         at += 2;
         for cell in &layout.columns {

@@ -18,6 +18,7 @@ use crate::limits::SPARE_ROWS;
 use crate::node::{Next, Node, NodeInput};
 use crate::rows::{Mover, Rows};
 use weir_packet::limits::BATCH;
+use weir_packet::time::NO_TIME;
 use weir_plan::{Schema, Union as Plan};
 
 /// Holds the rows of a step until those of all sides are there.
@@ -70,15 +71,18 @@ impl Union {
             }
         }
         if !self.plan.timed {
-            to.clock.resize(rows.len, 0);
+            to.clock.resize(rows.len, NO_TIME);
         } else {
             to.time.copy_first(&rows.time, rows.len);
             to.clock.extend_from_slice(&rows.clock);
             if !self.exact {
                 // Its own watermark is earlier than that of the packets.
+                let present = to.time.present;
                 let times = to.time.word();
-                let own = to.clock.iter_mut().zip(times);
-                own.for_each(|(clock, &time)| *clock = (time as i64).max(self.watermark));
+                for (i, clock) in to.clock.iter_mut().enumerate() {
+                    let time = if present.has(i) { times[i] as i64 } else { NO_TIME };
+                    *clock = time.max(self.watermark);
+                }
             }
         }
         self.batches.push(SideBatch { side: side as u32, rows: to });

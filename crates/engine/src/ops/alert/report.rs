@@ -6,6 +6,7 @@ use crate::node::Next;
 use crate::rows::{Rows, set_cell};
 use weir_base::alert::AlertState;
 use weir_packet::limits::BATCH;
+use weir_packet::time::NO_TIME;
 use weir_plan::alert::{STORM_KEY, key_text, quote, storm_text};
 use weir_plan::{Alert, Schema, Value};
 
@@ -72,7 +73,7 @@ impl Report {
         let at = rows.len;
         rows.len += 1;
         rows.order.push(self.order);
-        rows.clock.push(time.unwrap_or(0).max(self.tick));
+        rows.clock.push(time.unwrap_or(NO_TIME).max(self.tick));
         for (column, value) in rows.columns.iter_mut().zip(cells.iter().chain(&seen.rest)) {
             set_cell(column, at, value, &mut rows.arena);
         }
