@@ -1,11 +1,15 @@
 //! The binary as its users meet it: arguments, streams, exit codes, signals.
 
+#[path = "common/signal.rs"]
+mod signal;
+
 use assert_cmd::assert::OutputAssertExt as _;
 use insta::assert_snapshot;
+use signal::signal;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::LinkType;
@@ -730,13 +734,6 @@ fn colors_only_when_asked_away_from_a_terminal() {
     assert!(colored(weir(bad).args(["--color", "always"]).env("NO_COLOR", "1")));
 }
 
-/// Sends SIGINT, as Ctrl-C does.
-fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    // The process may have ended just now.
-    status.expect("kill runs");
-}
-
 #[test]
 fn ctrl_c_ends_a_silent_pipe_with_rows_and_ledger() {
     let mut child = weir(["run", "-e", PER_SECOND, "-r", "-"])
@@ -751,7 +748,7 @@ fn ctrl_c_ends_a_silent_pipe_with_rows_and_ledger() {
     let mut rows = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut first = String::new();
     rows.read_line(&mut first).expect("a window closes while the pipe is open");
-    interrupt(&child);
+    signal(child.id(), "-INT");
     let mut rest = String::new();
     rows.read_to_string(&mut rest).expect("rows");
     let output = child.wait_with_output().expect("ends");
@@ -777,7 +774,8 @@ fn a_second_ctrl_c_ends_at_once() {
     let mut rows = BufReader::new(child.stdout.take().expect("a pipe"));
     rows.read_line(&mut String::new()).expect("a row");
     let status = loop {
-        interrupt(&child);
+        // One that has ended takes signals until it is waited for.
+        signal(child.id(), "-INT");
         if let Some(status) = child.try_wait().expect("asks") {
             break status;
         }

@@ -20,7 +20,7 @@ mod wires;
 
 use broker::{Broker, Topic, ends, kill_all, rows, run, weir};
 use flink::Flink;
-use over_wires::{Run, text};
+use over_wires::{Run, signal, text};
 use same_rows::are_the_same;
 use site::Site;
 use std::process::{Child, Command, Stdio};
@@ -86,8 +86,7 @@ impl Host {
     /// Ends it by Ctrl-C.
     fn interrupt(mut self) {
         let host = self.0.take().expect("it runs");
-        let told = Command::new("kill").args(["-INT", &host.id().to_string()]).status();
-        assert!(told.is_ok_and(|status| status.success()));
+        signal(host.id(), "-INT");
         let output = ends(host, &["run"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }

@@ -1,7 +1,10 @@
 //! Programs that come, go and are replaced while a run goes on, asked over its socket.
 
 mod common;
+#[path = "common/over_wires.rs"]
+mod over_wires;
 
+use over_wires::until;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
@@ -137,18 +140,6 @@ impl Drop for Run {
 fn frame(i: u64) -> Vec<u8> {
     let frame = Frame::ethernet().ipv4([10, 0, 0, (i % 3) as u8], [192, 0, 2, 1]);
     frame.udp(9, 1000).bytes()
-}
-
-/// Waits until something is so, for as long as anything takes on a busy machine.
-#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..12_000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it never came to it that {what}");
 }
 
 fn text(bytes: &[u8]) -> &str {

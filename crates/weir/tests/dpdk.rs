@@ -26,6 +26,9 @@ fn a_program_without_dpdk_says_how_to_get_one() {
 #[cfg(feature = "dpdk")]
 mod common;
 #[cfg(feature = "dpdk")]
+#[path = "common/signal.rs"]
+mod signal;
+#[cfg(feature = "dpdk")]
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
@@ -36,6 +39,7 @@ mod sending;
 #[cfg(feature = "dpdk")]
 mod linked {
     use super::common::{files, root, skip, text as page};
+    use super::signal::signal;
     use super::wires::{Sender, ip, namespace, pause, veth};
     use std::fs;
     use std::io::{BufRead as _, BufReader, Read};
@@ -139,9 +143,7 @@ mod linked {
 
         /// Ends it as Ctrl-C does; its rows, and all that it said.
         pub(super) fn interrupt(mut self) -> (String, String) {
-            let id = self.child.id().to_string();
-            let status = Command::new("kill").args(["-INT", &id]).status();
-            assert!(status.is_ok_and(|s| s.success()), "kill");
+            signal(self.child.id(), "-INT");
             let status = self.child.wait().expect("ends");
             self.said.extend(self.errors.iter());
             let said = self.said.join("\n");

@@ -11,6 +11,8 @@ mod common;
 mod kills;
 #[path = "flink/losses.rs"]
 mod losses;
+#[path = "common/over_wires.rs"]
+mod over_wires;
 #[path = "flink/places.rs"]
 mod places;
 #[path = "flink/random.rs"]

@@ -3,6 +3,8 @@
 mod common;
 #[path = "common/receiver.rs"]
 mod receiver;
+#[path = "common/signal.rs"]
+mod signal;
 
 use common::{root, skip};
 use receiver::Receiver;

@@ -1,8 +1,11 @@
 //! Flow records of IPFIX: programs of others read from files and datagrams what the query says.
 
 mod common;
+#[path = "common/signal.rs"]
+mod signal;
 
 use common::{root, skip};
+use signal::signal;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::process::{Child, Command, Output, Stdio};
@@ -143,8 +146,7 @@ impl Collector {
 
     /// Ends it; the flows that it has kept.
     fn end(mut self) -> Flows {
-        let pid = self.child.id().to_string();
-        Command::new("kill").arg(&pid).status().expect("kill runs");
+        signal(self.child.id(), "-TERM");
         self.child.wait().expect("it ends");
         let format = "fmt:%sa,%sp,%da,%dp,%pr,%pkt,%byt";
         let mut command = Command::new("nfdump");

@@ -15,7 +15,7 @@ mod wires;
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use common::{files, is_of_records, map_at_once, root};
-use over_wires::{LONG, Run, until_confined};
+use over_wires::{LONG, Run, signal, until_confined};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -468,9 +468,7 @@ fn probes_on_wires_give_rows_while_they_run() {
         packets += row.split(',').nth(2).and_then(|n| n.parse::<u64>().ok()).expect("a count");
     }
     assert_eq!(packets, 2000, "each packet once");
-    let id = merging.id().to_string();
-    let asked = Command::new("kill").args(["-USR1", &id]).status();
-    assert!(asked.is_ok_and(|status| status.success()));
+    signal(merging.id(), "-USR1");
     let (_, said) = a.interrupt();
     assert!(said.contains("processed  1000"), "{said}");
     b.signal("-KILL");

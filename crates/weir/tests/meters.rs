@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/receiver.rs"]
 mod receiver;
+#[path = "common/signal.rs"]
+mod signal;
 
 use common::{root, shared, skip};
 use receiver::Receiver;

@@ -5,10 +5,13 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "common/signal.rs"]
+mod signal;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
 use common::{root, skip, workplace};
+use signal::signal;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -69,11 +72,6 @@ impl Run {
             pause();
         }
         panic!("no threads {names:?}; said {:?}", self.said);
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.is_ok_and(|s| s.success()), "kill {signal}");
     }
 
     /// Writes more captured frames, and says whether it said this line meanwhile.
@@ -227,7 +225,7 @@ fn every_thread_of_a_stream_gives_up_everything() {
     let threads = (0..1200).find_map(|_| all().or_else(pause_for_more));
     confined(&threads.expect("all of them begin"), 0);
     // Signals are heard all the same; they are answered with the next packets.
-    run.signal("-USR1");
+    signal(run.child.id(), "-USR1");
     let more = &capture(1)[24..];
     let sent = (1..1200).find(|_| run.goes_on(more, "so far:")).expect("it answers");
     let (rows, said) = run.end(0);

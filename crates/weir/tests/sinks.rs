@@ -2,9 +2,12 @@
 //! disks are full: each is written or counted, and what is written is whole.
 
 mod common;
+#[path = "common/signal.rs"]
+mod signal;
 
 use common::skip;
 use rustix::event::{PollFd, PollFlags, poll};
+use signal::signal;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -48,11 +51,6 @@ fn weir(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(status.expect("kill runs").success(), "it is there");
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -123,9 +121,9 @@ fn a_hangup_ended_the_run_without_ledger_and_cut_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let (child, wire) = stream(folder.path(), &mut Command::new(env!("CARGO_BIN_EXE_weir")));
     // The shell tells, then the kernel, and systemd might say that it is over, too.
-    signal(&child, "-HUP");
-    signal(&child, "-HUP");
-    signal(&child, "-TERM");
+    signal(child.id(), "-HUP");
+    signal(child.id(), "-HUP");
+    signal(child.id(), "-TERM");
     let output = child.wait_with_output().expect("ends");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
@@ -142,7 +140,7 @@ fn a_hangup_that_is_ignored_stays_so() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weir")]);
     let (child, mut wire) = stream(folder.path(), &mut shell);
-    signal(&child, "-HUP");
+    signal(child.id(), "-HUP");
     wire.write_all(&capture(1000)[24..]).expect("it still reads");
     drop(wire);
     let output = child.wait_with_output().expect("ends");
@@ -164,7 +162,7 @@ fn a_stuck_reader_kept_ctrl_c_from_ending_the_run() {
         let mut first = String::new();
         rows.read_line(&mut first).expect("a row");
         until_full(&child);
-        signal(&child, "-INT");
+        signal(child.id(), "-INT");
         let output = child.wait_with_output().expect("ends");
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{more:?}: {said}");
@@ -187,7 +185,7 @@ fn a_stuck_reader_of_packets_kept_ctrl_c_from_ending_the_run() {
     let mut bytes = vec![0; 24];
     pipe.read_exact(&mut bytes).expect("a header");
     until_full(&child);
-    signal(&child, "-INT");
+    signal(child.id(), "-INT");
     let output = child.wait_with_output().expect("ends");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -12,10 +12,13 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "common/signal.rs"]
+mod signal;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
 use serde_json::Value;
+use signal::signal;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -219,9 +222,7 @@ impl Run {
             }
             pause();
         }
-        let pid = self.child.id().to_string();
-        let killed = Command::new("kill").args(["-INT", &pid]).status();
-        assert!(killed.is_ok_and(|status| status.success()), "it is still there");
+        signal(self.child.id(), "-INT");
         // The hanging program's rows are given up on, and that is a failure.
         assert_eq!(self.child.wait().expect("ends").code(), Some(1), "{}", self.said());
         check_rows(&self.folder.path().join("out"), &counts);

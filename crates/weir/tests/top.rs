@@ -5,12 +5,15 @@
 mod common;
 #[path = "top/picture.rs"]
 mod picture;
+#[path = "common/signal.rs"]
+mod signal;
 #[path = "../../top/tests/tmux/mod.rs"]
 mod tmux;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
 use common::root;
+use signal::signal;
 use tmux::Tmux;
 use weir_packet::craft::Frame;
 use wires::{Sender, namespace, veth};
@@ -353,15 +356,13 @@ fn a_signal_gives_the_terminal_back() {
     let file = folder.path().join("pid");
     let command =
         format!("sh -c 'echo $$ > {}; exec {}'", file.display(), top(&format!("-r {}", mixed())));
-    for signal in ["TERM", "HUP", "INT"] {
+    for name in ["-TERM", "-HUP", "-INT"] {
         tmux.command_between_modes(&command);
         tmux.until_seen("ended");
         let pid = std::fs::read_to_string(&file).expect("a number");
-        let mut kill = std::process::Command::new("kill");
-        let status = kill.args(["-s", signal, pid.trim()]).status().expect("kill runs");
-        assert!(status.success());
+        signal(pid.trim().parse().expect("a number"), name);
         let text = tmux.until_given_back();
-        assert!(text.contains("interrupted") && text.contains("status 0"), "{signal}: {text}");
+        assert!(text.contains("interrupted") && text.contains("status 0"), "{name}: {text}");
     }
 }
 

@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+#[path = "signal.rs"]
+mod signal;
+
+pub(crate) use signal::signal;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -14,12 +18,17 @@ use weir_packet::source::{FrameBatch, LinkType};
 pub(crate) const LONG: Duration = Duration::from_secs(180);
 
 /// Waits until something has happened; panics if it does not.
-#[expect(clippy::disallowed_methods, reason = "other processes do it, and say nothing of it")]
 pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    const PAUSE: Duration = Duration::from_millis(50);
+    until_some(what, || happened().then_some(()));
+}
+
+/// Waits until there is something, and gives it; panics if it does not come.
+#[expect(clippy::disallowed_methods, reason = "other processes do it, and say nothing of it")]
+pub(crate) fn until_some<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
+    const PAUSE: Duration = Duration::from_millis(20);
     for _ in 0..LONG.as_millis() / PAUSE.as_millis() {
-        if happened() {
-            return;
+        if let Some(value) = happened() {
+            return value;
         }
         std::thread::sleep(PAUSE);
     }
@@ -75,9 +84,8 @@ impl Run {
         }
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.is_ok_and(|s| s.success()), "kill {signal}");
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.child.id(), name);
     }
 
     /// Its rows, and all that it said, once it has ended well.

@@ -1,6 +1,7 @@
 //! A run that receives flow records, for tests.
 
 use crate::common::root;
+use crate::signal::signal;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
@@ -58,8 +59,7 @@ impl Receiver {
     /// Ends the run: its rows, and what it said.
     pub(crate) fn end(mut self) -> (Vec<String>, String) {
         self.has_read_all();
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+        signal(self.child.id(), "-INT");
         let mut text = String::new();
         self.child.stdout.take().expect("rows").read_to_string(&mut text).expect("text");
         self.errors.read_to_string(&mut self.said).expect("text");

@@ -11,8 +11,8 @@ mod real;
 mod receivers;
 
 use common::workplace;
-use over_wires::until;
-use receivers::{Hook, Manner, Request, Streamed, kill, nobody};
+use over_wires::{signal, until};
+use receivers::{Hook, Manner, Request, Streamed, nobody};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -170,7 +170,7 @@ fn the_death_of_the_process_that_delivers_is_told_and_counted() {
     run.send(0, 0..10);
     run.send(3, 0..1);
     (0..10).for_each(|_| drop(hook.next()));
-    kill("-KILL", run.courier());
+    signal(run.courier(), "-KILL");
     run.run.until("the process that delivers alerts has ended: signal: 9");
     run.send(4, 20..30);
     run.send(8, 30..31);
@@ -188,7 +188,7 @@ fn the_death_of_the_process_that_delivers_is_told_and_counted() {
 /// alerts are delivered.
 #[test]
 fn signals_to_all_processes_lose_no_alert() {
-    for signal in ["-INT", "-TERM", "-HUP"] {
+    for name in ["-INT", "-TERM", "-HUP"] {
         let hook = Hook::start(Manner::Takes);
         let to = format!("http://{}", hook.address);
         let mut run = Streamed::start(&["--alert-to", &to, "--fail-on-loss"]);
@@ -196,10 +196,10 @@ fn signals_to_all_processes_lose_no_alert() {
         run.send(3, 0..1);
         drop(hook.next());
         for id in [run.courier(), run.run.child.id()] {
-            kill(signal, id);
+            signal(id, name);
         }
         let (text, status) = run.end();
-        assert_eq!(status, Some(0), "{signal}: {text}");
+        assert_eq!(status, Some(0), "{name}: {text}");
         assert!(text.contains("interrupted"), "{text}");
         let last = hook.all().pop().expect("more alerts");
         assert_eq!(last.json()["alert.state"], "open", "{text}");
@@ -364,7 +364,7 @@ fn alerts_that_were_kept_are_delivered_by_the_next_run() {
         bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect::<String>()
     };
     until("three alerts are kept", || kept().contains("1 packets of 10.0.0.1"));
-    kill("-KILL", run.run.child.id());
+    signal(run.run.child.id(), "-KILL");
     let folder = std::mem::replace(&mut run.folder, workplace());
     drop(run);
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port");
@@ -419,7 +419,7 @@ fn a_killed_run_holds_up_no_other_and_loses_nothing() {
             // It waits for the other process.
             run.run.until("waiting for alerts");
         }
-        kill("-KILL", run.run.child.id());
+        signal(run.run.child.id(), "-KILL");
         folder = std::mem::replace(&mut run.folder, workplace());
         run.run.said.extend(run.run.errors.iter());
         assert!(!run.run.has_said("another process has these records"), "{n}: {:?}", run.run.said);

@@ -237,11 +237,6 @@ impl Streamed {
     }
 }
 
-pub(crate) fn kill(signal: &str, id: u32) {
-    let status = Command::new("kill").args([signal, &id.to_string()]).status();
-    assert!(status.is_ok_and(|s| s.success()), "kill {signal} {id}");
-}
-
 /// A server of the test, which ends with it.
 pub(crate) struct Server(Child);
 

@@ -1,6 +1,7 @@
 //! Rows of a job in PostgreSQL, by `cluster/postgres.sh`: each of them once, whoever is killed.
 
 use crate::common::{root, workplace};
+use crate::over_wires::until;
 use crate::{ANY, Cluster, TWO, fixture, printed, publish, script, text};
 use std::fs;
 use std::process::Command;
@@ -37,11 +38,9 @@ impl Postgres {
     /// Waits until a table has so many rows.
     fn wait_for(&self, table: &str, count: usize) {
         let count_of = format!("SELECT count(*) FROM \"{table}\"");
-        let found = |_: &u32| {
-            pause(Duration::from_millis(50));
+        until(&format!("{table} has {count} rows"), || {
             self.sql(&count_of).parse().is_ok_and(|found: usize| found >= count)
-        };
-        assert!((0..900).find(found).is_some(), "{table} has not {count} rows after 90 seconds");
+        });
     }
 
     /// Checks that a table has just the rows that Weir writes as JSON, each of them once.

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::{root, skip};
-use crate::over_wires::{LONG, text, until};
+use crate::over_wires::{LONG, signal, text, until};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -101,8 +101,7 @@ impl Broker {
     /// Kills it.
     pub(crate) fn kill(&self) {
         let pid = std::fs::read_to_string(self.home.path().join("kafka.pid")).expect("it runs");
-        let killed = Command::new("kill").args(["-KILL", pid.trim()]).status();
-        assert!(killed.is_ok_and(|status| status.success()));
+        signal(pid.trim().parse().expect("a number"), "-KILL");
         let process = PathBuf::from(format!("/proc/{}/cmdline", pid.trim()));
         let is_gone = || std::fs::read(&process).map_or(true, |line| line.is_empty());
         until("the broker is gone", is_gone);

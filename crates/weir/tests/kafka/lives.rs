@@ -2,12 +2,12 @@
 
 use crate::broker::{Broker, children, ends, kill_all, rows, run, weir};
 use crate::kept::waiting;
-use crate::over_wires::{LONG, Run, text, until, until_confined};
+use crate::over_wires::{LONG, Run, signal, text, until, until_confined};
 use crate::wires::{Sender, pause, veth};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
@@ -126,7 +126,7 @@ pub(crate) fn a_dead_probe_is_retired_by_word(broker: &Broker) {
     said.until_told("probe dead: windows that end until", |rest| {
         rest.contains("the other probes wait for it")
     });
-    signal("-INT", &waits);
+    signal(waits.id(), "-INT");
     assert_eq!(waits.wait().expect("it ends").code(), Some(0), "{:?}", said.lines);
     // ... until somebody says that it is dead: to this merge, ...
     let merged = run(&[&merge[..], &["--retire", "dead", "--until", "end"]].concat());
@@ -169,10 +169,8 @@ impl Said {
 
     /// Asks until a line begins so, and what follows in it is as wanted.
     fn until_told(&mut self, start: &str, is_wanted: impl Fn(&str) -> bool) {
-        let id = self.merge.to_string();
         until(start, || {
-            let asked = Command::new("kill").args(["-USR1", &id]).status();
-            assert!(asked.is_ok_and(|status| status.success()), "{:?}", self.lines);
+            signal(self.merge, "-USR1");
             pause();
             let new = self.lines.len();
             self.lines.extend(self.errors.try_iter());
@@ -181,11 +179,6 @@ impl Said {
             told.is_some_and(&is_wanted)
         });
     }
-}
-
-fn signal(signal: &str, to: &Child) {
-    let told = Command::new("kill").args([signal, &to.id().to_string()]).status();
-    assert!(told.is_ok_and(|status| status.success()), "kill {signal}");
 }
 
 /// Kills a run, and what carries its records.
@@ -330,7 +323,7 @@ pub(crate) fn lives_come_while_a_merge_runs(broker: &Broker) {
     for probe in [a, b] {
         probe.interrupt();
     }
-    signal("-INT", &merging);
+    signal(merging.id(), "-INT");
     let ended = ends(merging, &merge);
     told.lines.extend(told.errors.iter());
     let said = told.lines.join("\n");

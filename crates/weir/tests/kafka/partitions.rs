@@ -5,7 +5,7 @@ use crate::broker::{
     Broker, children, ends, fails, fixture, kill_all, produce_packets, rows, run, weir,
 };
 use crate::kept::waiting;
-use crate::over_wires::{text, until};
+use crate::over_wires::{signal, text, until};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -389,8 +389,7 @@ pub(crate) fn hosts_join_and_leave(broker: &Broker) {
         let joining = host(&query, topic, "moves", &rows_to);
         wait_for_partition(&joining);
         capture.send(3);
-        let told = Command::new("kill").args(["-INT", &joining.id().to_string()]).status();
-        assert!(told.is_ok_and(|status| status.success()));
+        signal(joining.id(), "-INT");
         let output = ends(joining, &["run"]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");

@@ -1,7 +1,7 @@
 //! The result of several probes is that of one run.
 
 use crate::broker::{Broker, ends, fixture, produce, rows, run, stream_of, weir};
-use crate::over_wires::{text, until_confined};
+use crate::over_wires::{signal, text, until_confined};
 use std::fs;
 use std::process::Stdio;
 use weir_cluster::ProbeHead;
@@ -92,9 +92,7 @@ pub(crate) fn long_messages_travel_in_parts(broker: &Broker) {
         .spawn()
         .expect("it starts");
     until_confined(child.id());
-    let status =
-        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(status.is_ok_and(|status| status.success()));
+    signal(child.id(), "-INT");
     let ended = ends(child, &["merge"]);
     assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
 }

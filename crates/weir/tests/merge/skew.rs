@@ -1,12 +1,12 @@
 //! The clocks of probes, as `weir merge` knows them: by what their kernels say, and by when their
 //! windows come.
 
-use crate::over_wires::LONG;
+use crate::over_wires::{LONG, signal};
 use crate::wires::{namespace, veth};
 use crate::{Folder, SHARES, edit_head, fixture, publish, text, weir};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -108,8 +108,7 @@ struct Running(Child);
 
 impl Running {
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.0.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()));
+        signal(self.0.id(), name);
     }
 }
 

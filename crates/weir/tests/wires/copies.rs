@@ -6,7 +6,8 @@ use crate::common::workplace;
 use crate::flapping::{all_received, received};
 use crate::functions::start;
 use crate::in_kernel::{IN_KERNEL, count};
-use crate::space::{Space, Stream, Tap, until};
+use crate::over_wires::until;
+use crate::space::{Space, Stream, Tap};
 use std::path::Path;
 use std::process::Command;
 use weir_packet::craft::Frame;
@@ -75,7 +76,7 @@ fn pause() {
     let mut tries = 0;
     until("a moment has passed", || {
         tries += 1;
-        (tries > 15).then_some(())
+        tries > 15
     });
 }
 

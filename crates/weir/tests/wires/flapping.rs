@@ -2,7 +2,8 @@
 
 use crate::functions::start;
 use crate::in_kernel::{IN_KERNEL, count};
-use crate::space::{Space, until};
+use crate::over_wires::{until, until_some};
+use crate::space::Space;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub(crate) fn received(space: &Space, interface: &'static str) -> u64 {
 /// Packets that an interface has received once no more come.
 pub(crate) fn all_received(space: &Space, interface: &'static str) -> u64 {
     let (mut before, mut same) = (0, 0);
-    until("the last have come", || {
+    until_some("the last have come", || {
         let now = received(space, interface);
         same = if now == before { same + 1 } else { 0 };
         before = now;
@@ -66,7 +67,7 @@ fn what_an_output_that_flaps_may_have_dropped_is_counted() {
             let (before, mut tries) = (received(&space, "h1"), 0);
             until("packets arrive for a second", || {
                 tries += 1;
-                (tries > 50 && received(&space, "h1") > before + 1000).then_some(())
+                tries > 50 && received(&space, "h1") > before + 1000
             });
             space.ip("link set eth1 down");
             space.ip("link set eth1 up");

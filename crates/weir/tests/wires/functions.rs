@@ -3,7 +3,8 @@
 use crate::common::{root, skip, workplace};
 use crate::has_line;
 use crate::in_kernel::IN_KERNEL;
-use crate::space::{Space, Stream, until};
+use crate::over_wires::{until, until_some};
+use crate::space::{Space, Stream};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
@@ -81,7 +82,7 @@ fn the_firewall_opens_to_those_who_know_the_knock() {
 
     let dropped = |n: usize| {
         let rows = || inward.said().lines().filter(|row| row.ends_with(",drop")).count();
-        until("a packet was dropped", || (rows() > n).then(rows))
+        until_some("a packet was dropped", || (rows() > n).then(rows))
     };
     assert!(connect(&client, 22, ATTEMPT).is_none(), "closed to one who has not knocked");
     let before = dropped(0);
@@ -91,7 +92,7 @@ fn the_firewall_opens_to_those_who_know_the_knock() {
     assert!(connect(&client, 22, ATTEMPT).is_none(), "closed to one who knocked in another order");
     dropped(before);
     // A knock may be sent twice by a slow machine, and start over.
-    let mut stream = until("the firewall opens", || {
+    let mut stream = until_some("the firewall opens", || {
         for port in [5123, 6234, 7345, 8456] {
             connect(&client, port, KNOCK);
         }
@@ -222,7 +223,7 @@ fn spread(test: &str, how: &[&str]) -> Option<String> {
         Err(_) => None,
     };
     for [dns, _] in &sockets {
-        let (got, _) = until("a worker has the query", || take(dns));
+        let (got, _) = until_some("a worker has the query", || take(dns));
         assert_eq!(got, query);
     }
     for round in 0..3u8 {
@@ -239,7 +240,7 @@ fn spread(test: &str, how: &[&str]) -> Option<String> {
             }
         }
         let n: usize = heard.iter().flat_map(|heard| heard.values()).sum();
-        (n == 3 * HOSTS.len()).then_some(())
+        n == 3 * HOSTS.len()
     });
     assert!(heard.iter().all(|heard| !heard.is_empty()), "{heard:?}");
     assert!(heard.iter().flat_map(|heard| heard.values()).all(|n| *n == 3), "{heard:?}");

@@ -3,7 +3,8 @@
 use crate::common::root;
 use crate::functions::{SERVER, attach, start};
 use crate::has_line;
-use crate::space::{Space, until};
+use crate::over_wires::{until, until_some};
+use crate::space::Space;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -133,7 +134,7 @@ fn a_firewall_remembers_knocks_while_programs_come_and_go() {
     let (wait, knock) = (Duration::from_secs(3), Duration::from_millis(20));
     let mut round = 0;
     // A knock may be sent twice by a slow machine, and start over.
-    let stream = until("the firewall opens", || {
+    let stream = until_some("the firewall opens", || {
         round += 1;
         connect(&client, 5123, knock);
         connect(&client, 6234, knock);
@@ -180,7 +181,7 @@ fn a_firewall_in_the_kernel_opens_to_those_who_know_the_knock() {
     }
     assert!(connect(&client, 22, Duration::from_millis(200)).is_none(), "that was another order");
     // A knock may be sent twice by a slow machine, and start over.
-    let mut stream = until("the firewall opens", || {
+    let mut stream = until_some("the firewall opens", || {
         for port in [5123, 6234, 7345, 8456] {
             connect(&client, port, knock);
         }
@@ -214,7 +215,7 @@ fn nothing_stays_attached_when_a_run_is_killed() {
     let run = start(&space, &[&run[..], &IN_KERNEL].concat());
     assert!(programs(&space, "eth0"), "it is attached");
     run.kill();
-    until("it is gone", || (!programs(&space, "eth0")).then_some(()));
+    until("it is gone", || !programs(&space, "eth0"));
 }
 
 /// An output that goes down takes nothing: its packets go up, and are refused and counted there.
@@ -240,7 +241,7 @@ fn an_output_that_is_down_loses_no_packet_uncounted() {
     // take the way through user space.
     until("the kernel hands packets out again", || {
         send();
-        run.has_reported("\nacted").then_some(())
+        run.has_reported("\nacted")
     });
     let ledger = run.interrupt();
     has_line(&ledger, "refused");

@@ -9,6 +9,8 @@ mod copies;
 mod flapping;
 mod functions;
 mod in_kernel;
+#[path = "../common/over_wires.rs"]
+mod over_wires;
 mod passing;
 mod sending;
 mod space;
@@ -17,7 +19,8 @@ mod to_host;
 mod tunnels;
 
 use common::{root, workplace};
-use space::{Space, Tap, until};
+use over_wires::until;
+use space::{Space, Tap};
 use std::path::Path;
 use std::process::{Command, Output};
 use weir_packet::craft::Frame;
@@ -116,7 +119,7 @@ fn devices_receive_what_is_written_to_them() {
         until("the device is there", || {
             let show = || Command::new("ip").args(["link", "show", "up", "weir0"]).output();
             let output = space.run(show).expect("ip, of iproute2");
-            (!output.stdout.is_empty()).then_some(())
+            !output.stdout.is_empty()
         });
         let Some(tap) = Tap::start(test, &space, "weir0", folder.path()) else { return };
         run.write(&records(&sent));

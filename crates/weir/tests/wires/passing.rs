@@ -4,7 +4,8 @@
 use crate::common::root;
 use crate::functions::{SERVER, attach, start};
 use crate::in_kernel::IN_KERNEL;
-use crate::space::{Space, Stream, until};
+use crate::over_wires::until_some;
+use crate::space::{Space, Stream};
 use crate::{capture, frames};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -41,7 +42,7 @@ impl Sides {
 
     /// Whether the client gets through at last.
     fn opens(&self, port: u16) {
-        until("it is open", || connect(&self.client, port, ANSWER));
+        until_some("it is open", || connect(&self.client, port, ANSWER));
     }
 
     #[track_caller]
@@ -118,7 +119,7 @@ fn the_host_gets_everything_before_a_run_and_once_it_is_killed() {
     }
     host.ip(&format!("address add {SERVER}/24 dev eth0"));
     let _listeners = listen(&host);
-    let opens = |port| until("it is open", || connect(&client, port, ANSWER));
+    let opens = |port| until_some("it is open", || connect(&client, port, ANSWER));
     opens(23);
     let query = "packets | branch when arp or tcp.dport == 22 -> pass else -> drop";
     let run = ["run", "-e", query, "-i", "eth0", "-w", "host:"];
@@ -142,7 +143,7 @@ fn what_a_program_drops_reaches_the_host_of_a_capture() {
     for how in [&["-Q", "in"][..], &["--capture", "tcx"]] {
         let query = "packets | branch when arp -> drop else -> drop";
         let run = start(&host, &[&["run", "-e", query, "-i", "eth0"], how].concat());
-        until("it is open", || connect(&client, 23, ANSWER));
+        until_some("it is open", || connect(&client, 23, ANSWER));
         let ledger = run.interrupt();
         assert!(ledger.contains("dropped"), "{ledger}");
     }

@@ -2,29 +2,13 @@
 //! however it ends.
 
 use crate::common::skip;
+use crate::over_wires::{signal, until, until_some};
 use nix::sched::{CloneFlags, unshare};
 use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-/// Tries of something that others must do first, and what they wait: a minute.
-const TRIES: usize = 3000;
-const PAUSE: Duration = Duration::from_millis(20);
-
-/// Waits until something has happened; panics if it does not.
-#[expect(clippy::disallowed_methods, reason = "other processes do it, and tell nobody")]
-pub(crate) fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..TRIES {
-        if let Some(value) = happened() {
-            return value;
-        }
-        std::thread::sleep(PAUSE);
-    }
-    panic!("waited in vain until {what}");
-}
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -92,7 +76,7 @@ impl Space {
             let output = self.run(|| Command::new("ip").args(["link", "show"]).arg(name).output());
             let shown = output.expect("ip, of iproute2").stdout;
             let shown = String::from_utf8_lossy(&shown);
-            (shown.contains("LOWER_UP") && !shown.contains("qdisc noop ")).then_some(())
+            shown.contains("LOWER_UP") && !shown.contains("qdisc noop ")
         });
     }
 
@@ -238,7 +222,7 @@ impl Stream {
 
     /// Waits until it has said something so often on standard error.
     pub(crate) fn wait_for_report(&self, what: &str, times: usize) {
-        until(what, || (self.errors.text().matches(what).count() >= times).then_some(()));
+        until(what, || self.errors.text().matches(what).count() >= times);
     }
 
     /// Whether it has said something on standard error so far.
@@ -253,9 +237,7 @@ impl Stream {
 
     /// Interrupts it; what was said on standard error.
     pub(crate) fn interrupt(self) -> String {
-        let process = self.child.0.id().to_string();
-        let status = Command::new("kill").args(["-INT", &process]).status();
-        assert!(status.is_ok_and(|status| status.success()), "it is there");
+        signal(self.child.0.id(), "-INT");
         self.end()
     }
 
@@ -305,14 +287,14 @@ impl Tap {
         };
         let mut child = Guard(child);
         let errors = Lines::of(child.0.stderr.take().expect("a pipe"));
-        until("tcpdump listens", || errors.text().contains("listening on").then_some(()));
+        until("tcpdump listens", || errors.text().contains("listening on"));
         Some(Tap { _child: child, _errors: errors, file })
     }
 
     /// Waits until so many frames have come; all that have.
     pub(crate) fn frames(&self, n: usize) -> Vec<Vec<u8>> {
         let mut last = 0;
-        until(&format!("{} has {n} frames", self.file.display()), || {
+        until_some(&format!("{} has {n} frames", self.file.display()), || {
             let mut bytes = Vec::new();
             std::fs::File::open(&self.file).ok()?.read_to_end(&mut bytes).ok()?;
             let frames = whole_frames(bytes);

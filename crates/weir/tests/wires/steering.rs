@@ -1,6 +1,7 @@
 //! Steering while an output is away: only its own keys go elsewhere, and they come back.
 
 use crate::common::workplace;
+use crate::over_wires::until;
 use crate::space::{Space, Tap};
 use crate::{has_line, header, records};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,10 +46,10 @@ fn only_flows_of_an_output_that_is_away_move() {
             }
             run.write(&records(&PAIRS.map(|pair| frame(pair, n)).collect::<Vec<_>>()));
             let mut by = BTreeMap::new();
-            crate::until("all frames of a round", || {
+            until("all frames of a round", || {
                 by = taps.iter().map(|(&o, tap)| (o, pairs(&tap.frames(0), n))).collect();
                 let all: usize = by.values().map(BTreeSet::len).sum();
-                (all == PAIRS.len()).then_some(())
+                all == PAIRS.len()
             });
             by
         };

@@ -4,7 +4,8 @@
 use crate::common::root;
 use crate::functions::{SERVER, attach, start};
 use crate::in_kernel::{IN_KERNEL, count};
-use crate::space::{Space, until};
+use crate::over_wires::until;
+use crate::space::Space;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -95,7 +96,7 @@ fn packets_that_go_up_do_not_reach_the_host_and_are_counted() {
     server[1].set_read_timeout(Some(Duration::from_millis(100))).expect("sets");
     until("the host gets what the kernel decides on", || {
         send();
-        server[1].recv(&mut [0; 9]).ok()
+        server[1].recv(&mut [0; 9]).is_ok()
     });
     server[0].set_nonblocking(true).expect("sets");
     assert!(server[0].recv(&mut [0; 9]).is_err(), "that went up");

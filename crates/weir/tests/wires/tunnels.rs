@@ -1,6 +1,7 @@
 //! Tunnels to another host: what its kernel, or a program there, takes out of them.
 
 use crate::common::{root, skip, workplace};
+use crate::over_wires::until;
 use crate::space::{Space, Tap, connect};
 use crate::{capture, fixture, frames, has_line};
 use std::net::UdpSocket;
@@ -39,9 +40,9 @@ fn check(test: &str, made: &str, to: &str, capture: &str, header: &[u8]) {
     let Some(tap) = Tap::start(test, &there, "v1", folder.path()) else { return };
     run();
     let mut outer = Vec::new();
-    crate::until("all packets of the tunnel have come", || {
+    until("all packets of the tunnel have come", || {
         outer = tap.frames(0).iter().filter_map(|frame| inner(frame, header)).collect();
-        (outer.len() >= sent.len()).then_some(())
+        outer.len() >= sent.len()
     });
     assert!(outer == sent, "{to}: {} of {}", outer.len(), sent.len());
 }
