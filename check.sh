@@ -144,36 +144,41 @@ cargo clippy --workspace --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features "$all" --no-deps --quiet
 
 # Tests over Kafka and Flink wait more than they compute: they run beside those that only compute,
-# which yield to them. All others, some of which watch a clock, come after these.
-waits="cluster flink kafka"
+# which yield to them, and some of them beside each other. All others, some of which watch a clock,
+# come after these.
+waits=("cluster kafka" flink)
 computes="agree exchange floods hellos oracle populations privacy sim together truth tshark"
 tests() { printf -- '--test %s ' "$@"; }
 rest() {
     local file name
     for file in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
         name=${file%/main.rs} name=${name%.rs} name=${name##*/}
-        [[ " $waits $computes " = *" $name "* ]] || echo "$name"
+        [[ " ${waits[*]} $computes " = *" $name "* ]] || echo "$name"
     done | sort -u
 }
 # Names of tests are words.
 # shellcheck disable=SC2086,SC2046
 run_all() {
-    local built=(--workspace --features "$all") status=0 beside
+    local built=(--workspace --features "$all") status=0 some beside=()
     cargo test "${built[@]}" --no-run
-    (
-        log=target/waiting.log
-        : >"$log"
-        run "${built[@]}" $(tests $waits) -- --show-output >/dev/null
-    ) &
-    beside=$!
+    rm -f target/waiting.*.log
+    for some in "${waits[@]}"; do
+        (
+            log="target/waiting.${some// /-}.log"
+            run "${built[@]}" $(tests $some) -- --show-output >/dev/null
+        ) &
+        beside+=($!)
+    done
     (
         renice -n 10 "$BASHPID" >/dev/null
         run "${built[@]}" $(tests $computes) -- --show-output
     ) || status=$?
     run "${built[@]}" --lib --bins --examples $(tests $(rest)) -- --show-output || status=$?
     run "${built[@]}" --doc || status=$?
-    wait "$beside" || status=$?
-    tee -a "$log" <target/waiting.log
+    for some in "${beside[@]}"; do
+        wait "$some" || status=$?
+    done
+    cat target/waiting.*.log | tee -a "$log"
     return "$status"
 }
 run_all

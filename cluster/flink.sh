@@ -24,8 +24,13 @@ home=${FLINK_HOME:-$PWD/target/cluster/flink}
 
 say() { echo "cluster/flink.sh: $*" >&2; }
 
-# The jars, whole or not at all: Flink's, and those of the job, which pom.xml names.
+# The jars, whole or not at all: Flink's, and those of the job, which pom.xml names. One fetches
+# them at a time.
 fetch() {
+    (flock 8; fetch_missing) 8>"$jars.lock"
+}
+
+fetch_missing() {
     [ -e "$jars/.whole" ] || fetch_flink
     cmp -s flink/pom.xml "$jars/job/pom.xml" || fetch_job
 }

@@ -29,8 +29,12 @@ home=${KAFKA_HOME:-$PWD/target/cluster/kafka}
 
 say() { echo "cluster/kafka.sh: $*" >&2; }
 
-# The jars, whole or not at all.
+# The jars, whole or not at all; one fetches them at a time.
 fetch() {
+    (flock 8; fetch_missing) 8>"$jars.lock"
+}
+
+fetch_missing() {
     [ -e "$jars/.whole" ] && return
     command -v mvn >/dev/null || { say "Maven is missing (apt-get install maven)"; exit 3; }
     mkdir -p "$jars"

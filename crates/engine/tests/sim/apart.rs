@@ -313,14 +313,16 @@ pub(crate) fn check_dropped(
         let (key, last) = row.split_at(row.len() - 2);
         (key.to_vec(), last[1].clone())
     };
-    let want: BTreeMap<Vec<Value>, Value> = want.0.iter().map(keyed).collect();
+    // Sessions of a key that end at a packet may begin at one time.
+    let mut all = BTreeMap::<Vec<Value>, Vec<Value>>::new();
+    want.0.iter().map(keyed).for_each(|(key, n)| all.entry(key).or_default().push(n));
     for row in &got.rows {
         let (key, n) = keyed(row);
         let share = &row.1[row.1.len() - 2];
         let is_less = matches!(share, Value::Float(share) if *share < 1.0);
-        let want = want.get(&key);
+        let want = all.get(&key);
         let how = || format!("{row:?}, not {want:?}, of\n{}", print::explain(program, 1));
-        prop_assert!(is_less || want == Some(&n), "{}", how());
+        prop_assert!(is_less || want.is_some_and(|want| want.contains(&n)), "{}", how());
     }
     Ok(())
 }
