@@ -26,8 +26,11 @@ use weir_packet::time::NO_TIME;
 pub struct Clock {
     lateness_ns: i64,
     jump_ns: i64,
-    /// Largest believed timestamp, once started.
+    /// Where the watermark is reckoned from, once started.
     max: i64,
+    /// The largest believed timestamp: after a gap later than that, since the clock moves to the
+    /// smallest of the four.
+    largest: i64,
     /// The time before which the source has promised no more packets.
     floor: i64,
     started: bool,
@@ -48,6 +51,7 @@ impl Clock {
             lateness_ns: lateness_ns.max(0),
             jump_ns: jump_ns.max(0),
             max: i64::MIN,
+            largest: i64::MIN,
             floor: i64::MIN,
             started: false,
             held: [0; CORROBORATE],
@@ -62,7 +66,7 @@ impl Clock {
     /// A clock that has come to a time; to none by [`i64::MIN`].
     pub(crate) fn resumed(lateness_ns: i64, jump_ns: i64, reached: i64) -> Clock {
         let started = reached > i64::MIN;
-        Clock { max: reached, started, ..Clock::new(lateness_ns, jump_ns) }
+        Clock { max: reached, largest: reached, started, ..Clock::new(lateness_ns, jump_ns) }
     }
 
     /// The time that it has come to, [`i64::MIN`] if none, and times after it that it did not
@@ -85,7 +89,7 @@ impl Clock {
     /// Takes the source's word that no packet before `ts` is still to come, and returns the
     /// watermark after it. Packets that waited for others to start the clock start it now.
     pub fn reach(&mut self, ts: i64) -> i64 {
-        self.max = self.max.max(ts);
+        (self.max, self.largest) = (self.max.max(ts), self.largest.max(ts));
         self.floor = self.floor.max(ts);
         if !self.started {
             self.started = true;
@@ -128,9 +132,9 @@ impl Clock {
     /// one.
     #[inline]
     pub fn observe_all(&mut self, min: i64, max: i64) -> bool {
-        let plain = min >= self.max && min != NO_TIME && self.watermark_after(max).is_some();
+        let plain = min >= self.largest && min != NO_TIME && self.watermark_after(max).is_some();
         if plain && min <= max {
-            self.max = self.max.max(max);
+            (self.max, self.largest) = (self.max.max(max), max);
         }
         plain
     }
@@ -140,9 +144,17 @@ impl Clock {
         self.wild
     }
 
-    /// Packets whose time is before the largest that the clock had believed.
+    /// Packets whose time is before that of a believed one that came earlier; of those that it does
+    /// not believe yet, none before the [end](Clock::end).
     pub fn disordered(&self) -> u64 {
         self.disordered
+    }
+
+    /// Says that no packet comes any more: no other can tell whether those ahead of the clock are
+    /// wild, and their order counts, too.
+    pub fn end(&mut self) {
+        let ahead = self.held;
+        ahead[..self.held_len].iter().for_each(|&ts| self.believe(ts));
     }
 
     /// Packets without a time, which say nothing of it.
@@ -179,7 +191,7 @@ impl Clock {
     fn advance(&mut self, ts: i64) {
         if ts <= self.max.saturating_add(self.jump_ns) {
             self.behind = self.behind.max(self.max.saturating_sub(ts));
-            self.disordered += u64::from(ts < self.max);
+            self.believe(ts);
             self.max = self.max.max(ts);
             self.wild += self.held_len as u64;
             self.held_len = 0;
@@ -190,7 +202,14 @@ impl Clock {
         if self.held_len == CORROBORATE {
             self.max = self.held.into_iter().min().expect("four timestamps");
             self.held_len = 0;
+            let near = self.max.saturating_add(self.jump_ns);
+            self.held.into_iter().filter(|&ts| ts <= near).for_each(|ts| self.believe(ts));
         }
+    }
+
+    fn believe(&mut self, ts: i64) {
+        self.disordered += u64::from(ts < self.largest);
+        self.largest = self.largest.max(ts);
     }
 }
 
@@ -286,6 +305,25 @@ mod tests {
         assert_eq!((clock.watermark(), clock.wild()), (8990, 0));
         let clock = after(&[&start[..], &[9000, 9000, 9000, 1001, 9000]].concat());
         assert_eq!((clock.watermark(), clock.wild()), (991, 3));
+    }
+
+    #[test]
+    fn what_came_out_of_order_counts_after_a_gap_too() {
+        let after_gap = |times: &[i64]| {
+            let mut clock = after(&[&[0, 1][..], times].concat());
+            clock.end();
+            clock.disordered()
+        };
+        assert_eq!(after_gap(&[5000, 5001, 5002, 5003, 5004]), 0);
+        assert_eq!(after_gap(&[5001, 5000, 5003, 5002]), 2);
+        // The last is after the clock, and before one of those that moved it.
+        assert_eq!(after_gap(&[5000, 5003, 5001, 5002, 5002, 5004]), 3);
+        // Fewer than four never move it; a wild one says nothing of the others.
+        assert_eq!((after_gap(&[5001, 5000]), after_gap(&[9000, 5000, 5001, 5002, 5003])), (1, 0));
+        assert_eq!(after_gap(&[9000, 2, 3]), 0);
+        let mut clock = after(&[3000, 2000, 1000]);
+        clock.end();
+        assert_eq!(clock.disordered(), 2);
     }
 
     #[test]

@@ -158,6 +158,11 @@ impl<'a> Feed<'a> {
         (ledger.disordered, ledger.overlong) = (self.clock.disordered(), self.overlong);
     }
 
+    /// Says that no packet comes any more.
+    pub(crate) fn end(&mut self) {
+        self.clock.end();
+    }
+
     /// Reads what is left of a run that ended too early, and counts it.
     pub(crate) fn abandon_rest(&mut self, ledger: &mut Ledger) {
         read_rest(self.source);

@@ -144,6 +144,7 @@ impl Run<'_, '_> {
         let error = error.or(self.active.machine.end());
         let mut ledger = self.past;
         self.active.count(&mut ledger);
+        feed.end();
         feed.count(&mut ledger);
         if error.is_some() {
             feed.abandon_rest(&mut ledger);

@@ -20,13 +20,15 @@ pub(super) struct PlainClock {
     /// The first packets' times, until the clock starts.
     first: Vec<i64>,
     max: Option<i64>,
+    /// The largest time of a packet that it believes; later than the clock after a gap.
+    largest: i64,
     /// The time that the source says it has reached.
     reached: i64,
     /// The times of the wild packets that came directly before.
     run: Vec<i64>,
     /// Wild packets so far that no other confirmed.
     pub(super) wild: u64,
-    /// Packets whose time is before the largest that the clock had believed.
+    /// Packets whose time is before that of a believed one that came earlier.
     pub(super) disordered: u64,
     /// Packets so far that have no time.
     pub(super) untimed: u64,
@@ -40,6 +42,7 @@ impl PlainClock {
             rules,
             first: Vec::new(),
             max: None,
+            largest: i64::MIN,
             reached: i64::MIN,
             run: Vec::new(),
             wild: 0,
@@ -76,7 +79,7 @@ impl PlainClock {
 
     /// Takes the source's word for a time and returns the watermark after it.
     pub(super) fn reach(&mut self, ts: i64) -> i64 {
-        self.reached = self.reached.max(ts);
+        (self.reached, self.largest) = (self.reached.max(ts), self.largest.max(ts));
         self.max = Some(self.max.map_or(ts, |max| max.max(ts)));
         for ts in std::mem::take(&mut self.first) {
             self.follow(self.max.expect("the clock has started"), ts);
@@ -92,15 +95,29 @@ impl PlainClock {
     fn follow(&mut self, max: i64, ts: i64) {
         if ts <= max.saturating_add(self.rules.jump_ns) {
             self.wild += self.run.len() as u64;
-            self.disordered += u64::from(ts < max);
+            self.believe(ts);
             self.run.clear();
             self.max = Some(max.max(ts));
             return;
         }
         self.run.push(ts);
         if self.run.len() == WITNESSES {
-            self.max = self.run.drain(..).min();
+            let run = std::mem::take(&mut self.run);
+            self.max = run.iter().copied().min();
+            let near = self.max.map(|least| least.saturating_add(self.rules.jump_ns));
+            run.into_iter().filter(|&ts| Some(ts) <= near).for_each(|ts| self.believe(ts));
         }
+    }
+
+    fn believe(&mut self, ts: i64) {
+        self.disordered += u64::from(ts < self.largest);
+        self.largest = self.largest.max(ts);
+    }
+
+    /// After the last packet, those that it does not believe yet count by their order, too.
+    pub(super) fn end(&mut self) {
+        let ahead: Vec<i64> = self.first.drain(..).chain(self.run.drain(..)).collect();
+        ahead.into_iter().for_each(|ts| self.believe(ts));
     }
 }
 

@@ -213,6 +213,7 @@ fn run_until(
     };
     steps.ended_at = clock.stands_at();
     steps.step(None, Mark::End);
+    clock.end();
     let ledger = ledger((processed, overlong), source, &clock, &decoder, &steps);
     Answer { rows: steps.out, frames: steps.outgoing.frames, ledger, error }
 }

@@ -408,13 +408,17 @@ fn evicted_text(ledger: &Ledger) -> String {
     format!(" for want of room{of}; `max` in the query, or --memory, makes more")
 }
 
-/// Rows that lag, with the lateness that waits for them.
+/// Rows that lag, with the lateness that waits for some of them: sessions stay open for longer, but
+/// rows join them in the order in which they come.
 fn lagging_text(ledger: &Ledger) -> String {
     let helps = match enough_ns(ledger.behind.ns) {
-        Some(enough) => format!("--lateness {enough} waits for them: times step back"),
-        None => "a capture that is sorted by time has none".to_owned(),
+        Some(enough) => format!("--lateness {enough} takes in those whose session had come out; "),
+        None => String::new(),
     };
-    format!(" to their session, which in the order of times would be another; {helps}")
+    format!(
+        " to their session, which in the order of times would be another; {helps}a capture that \
+         is sorted by time has none"
+    )
 }
 
 /// A duration that is as long as this or longer, as one writes it; none where there is nothing to

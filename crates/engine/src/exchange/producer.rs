@@ -184,6 +184,7 @@ impl Producer {
             level.watermark(times.watermark, &mut outbox.closed);
             debug_assert!(outbox.closed.is_empty(), "steps end where windows do");
         }
+        feed.end();
         if feed.began() {
             level.finish(&mut outbox.closed);
         }
