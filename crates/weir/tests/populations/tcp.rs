@@ -1,5 +1,5 @@
-//! TCP: SYNs, FINs and data that are sent again, connections of one side, and such as are reset in
-//! a later window than they began in.
+//! TCP: SYNs, FINs and data that are sent again, keep-alives with a byte, connections of one side,
+//! and such as are reset in a later window than they began in.
 
 use crate::{MS, Own, Packet, SECOND};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,6 +79,16 @@ impl Talk {
         }
     }
 
+    /// Keep-alives of one byte, which was sent before and is no data.
+    fn keeps_alive(&mut self, at: i64, side: usize, next: u32, n: i64) {
+        for turn in 0..n {
+            self.send(at + turn * 500 * MS, side, ACK, (next - 1, 1), 1);
+            if let Some(last) = self.packets.last_mut().filter(|_| self.sides[side]) {
+                last.data = 0;
+            }
+        }
+    }
+
     fn close(&mut self, at: i64, seq: u32, fins: i64) {
         for n in 0..fins {
             self.send(at + n * SECOND, 0, FIN | ACK, (seq, 1), 0);
@@ -98,6 +108,7 @@ pub(crate) fn packets() -> Vec<Packet> {
         let mut talk = Talk::new((10 + n, 40_000), (1, 80), both);
         talk.open(n as i64 * SECOND, 4);
         talk.says(10 * SECOND, 0, 20, again, late);
+        talk.keeps_alive(16 * SECOND, 0, 2001, 5);
         talk.close(20 * SECOND, 2001, 3);
         all.extend(talk.packets);
     }

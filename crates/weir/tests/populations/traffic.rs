@@ -267,7 +267,8 @@ pub(crate) fn heavy_changers(packets: &[Packet]) -> Own {
         for host in hosts {
             let now = now.get(host).copied().unwrap_or(0.0);
             let change = now - before.insert(host, now).unwrap_or(0.0);
-            if i > 0 {
+            // The first may be a part of a window.
+            if i > 1 {
                 changes.insert(vec![window.clone(), host.clone()], change.abs());
             }
         }
