@@ -1,7 +1,7 @@
 //! How a command ends: the exit status, and the error on standard error.
 
 use crate::term::Term;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
 use std::io::{self, Write as _};
@@ -60,14 +60,16 @@ fn report_unless(e: &anyhow::Error, term: &Term, stdout_is_closed: bool) -> Stat
 pub(crate) fn from_clap(e: &clap::Error) -> Status {
     // There is no way to report that this can't be printed.
     let _ = e.print();
-    if let Some(tip) = tip(e.kind(), &std::env::args().skip(1).collect::<Vec<_>>()) {
+    let missing = e.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
+    if let Some(tip) = tip(e.kind(), &missing, &std::env::args().skip(1).collect::<Vec<_>>()) {
         let _ = writeln!(io::stderr(), "\n  tip: {tip}");
     }
     if e.use_stderr() { Status::Usage } else { Status::Ok }
 }
 
-/// The command that was meant, where somebody names a capture as other tools have it.
-fn tip(kind: ErrorKind, args: &[String]) -> Option<String> {
+/// The command that was meant, where somebody names a capture as other tools have it; `missing` is
+/// which argument is not there.
+fn tip(kind: ErrorKind, missing: &str, args: &[String]) -> Option<String> {
     let is_capture = |word: &&String| {
         let bare = word.trim_end_matches(".gz").trim_end_matches(".zst");
         [".pcap", ".pcapng", ".cap"].iter().any(|ending| bare.ends_with(ending))
@@ -76,7 +78,7 @@ fn tip(kind: ErrorKind, args: &[String]) -> Option<String> {
         (ErrorKind::UnknownArgument, option @ ("-r" | "--read" | "-i" | "--interface")) => {
             Some(format!("a command comes first, as in `weir top {option} \u{2026}`"))
         }
-        (ErrorKind::MissingRequiredArgument, _) => {
+        (ErrorKind::MissingRequiredArgument, _) if missing.contains("--read") => {
             let file = args.iter().find(is_capture)?;
             Some(format!("to read {file}, write `-r {file}`"))
         }
@@ -123,13 +125,15 @@ mod tests {
 
     #[test]
     fn captures_as_other_tools_have_them_are_told() {
-        let tip = |kind, words: &str| {
-            tip(kind, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        let told = |kind, missing, words: &str| {
+            tip(kind, missing, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         };
+        let tip = |kind, words| told(kind, "--read <CAPTURE>", words);
         let missing = ErrorKind::MissingRequiredArgument;
         let read = Some("to read b.pcap.gz, write `-r b.pcap.gz`".to_owned());
         assert_eq!(tip(missing, "run flows b.pcap.gz"), read);
         assert_eq!(tip(missing, "run flows b.csv"), None);
+        assert_eq!(told(missing, "--output <FILE>", "report b.pcap"), None);
         assert_eq!(tip(missing, ""), None);
         let first = tip(ErrorKind::UnknownArgument, "-r b.pcap").expect("a tip");
         assert!(first.contains("weir top -r"), "{first}");

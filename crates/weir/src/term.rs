@@ -4,6 +4,7 @@ use crate::zone::Zone;
 use clap::ValueEnum;
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
+use weir_base::harmless::is_harmless;
 use weir_top::{Glyphs, Look};
 
 /// When to color.
@@ -70,14 +71,26 @@ impl Term {
     /// Prints a warning on standard error.
     pub(crate) fn warning(&self, text: Arguments<'_>) {
         let (yellow, plain) = if self.color_err { ("\x1b[1;33m", "\x1b[0m") } else { ("", "") };
-        self.say(format_args!("{yellow}warning:{plain} {text}"));
+        self.say(format_args!("{yellow}warning:{plain} {}", shown(text)));
     }
 
     /// Prints an error on standard error.
     pub(crate) fn error(&self, text: Arguments<'_>) {
         let (red, plain) = if self.color_err { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-        self.say(format_args!("{red}error:{plain} {text}"));
+        self.say(format_args!("{red}error:{plain} {}", shown(text)));
     }
+}
+
+/// A text as a terminal may show it: names of files and words of a command line may hold anything.
+fn shown(text: Arguments<'_>) -> String {
+    let mut shown = String::new();
+    for c in text.to_string().chars() {
+        match c == '\n' || is_harmless(c) {
+            true => shown.push(c),
+            false => shown.extend(c.escape_default()),
+        }
+    }
+    shown
 }
 
 /// Whether a stream is colored: `--color` wins over NO_COLOR, which wins over the terminal.
@@ -114,6 +127,12 @@ mod tests {
         assert!(!allows_color("1", "xterm-256color"));
         assert!(!allows_color("", "dumb"));
         assert!(!allows_color("", ""));
+    }
+
+    #[test]
+    fn names_do_not_steer_a_terminal() {
+        let name = "\x1b[31mz\u{202e}.pcap";
+        assert_eq!(shown(format_args!("no {name}\nü")), "no \\u{1b}[31mz\\u{202e}.pcap\nü");
     }
 
     #[test]
