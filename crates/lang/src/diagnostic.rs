@@ -269,7 +269,7 @@ codes! {
     ReplacedField,
     /// A query that reads packets and flow records.
     MixedSources,
-    /// A comparison whose answer is always the same, such as a port above 65535.
+    /// A comparison whose answer is the same for all values, such as a port above 65535.
     OneAnswer,
     /// A constant in another unit than the place takes, such as 0.95 of a percent.
     OddConstant,

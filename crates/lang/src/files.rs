@@ -62,6 +62,7 @@ pub(crate) fn table(
         return maxmind::table((file, bytes), column, key);
     }
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    closed_quotes(bytes)?;
     let mut reader =
         csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(bytes);
     let header = reader.headers().map_err(|e| csv_fault(&e, bytes))?.clone();
@@ -71,8 +72,13 @@ pub(crate) fn table(
             None => format!("its columns: {}", columns(&header)),
         };
         let cause = format!("it has no column `{column}`");
-        return Err(Fault { line: Some(1), cause, help: Some(help) });
+        return Err(Fault { line: Some(line_of_record(bytes, 0)), cause, help: Some(help) });
     };
+    if header.iter().filter(|name| *name == column).count() > 1 {
+        let cause = format!("several of its columns are called `{}`", shown(column));
+        let help = Some("give each column a name of its own".to_owned());
+        return Err(Fault { line: Some(line_of_record(bytes, 0)), cause, help });
+    }
     let (mut entries, mut texts) = (Vec::new(), Vec::new());
     let (mut starts, mut numbers) = (BTreeMap::new(), BTreeMap::new());
     for record in reader.records() {
@@ -87,11 +93,6 @@ pub(crate) fn table(
             let cause = format!("`{}` is in line {earlier} already", shown(cell(0)));
             return Err(Fault::at(line(), cause));
         }
-        if [cell(0), cell(at)].iter().any(|c| c.contains('\n')) {
-            let fault = Fault::at(line(), "a cell goes on in the next line");
-            let help = Some("a quote that opens a cell closes it, too".to_owned());
-            return Err(Fault { help, ..fault });
-        }
         if cell(at).len() > CELL_MAX {
             let cause = format!("a cell has at most {CELL_MAX} bytes");
             return Err(Fault::at(line(), cause));
@@ -103,6 +104,49 @@ pub(crate) fn table(
         entries.push((found, number));
     }
     Ok(Table { file: file.to_owned(), column: column.to_owned(), entries, texts })
+}
+
+/// Checks that each quote which opens a cell closes it in the same line. The reader of CSV would
+/// take all lines up to the next quote, or to the end of the file, for one cell.
+fn closed_quotes(bytes: &[u8]) -> Result<(), Fault> {
+    let (mut at, mut record, mut cell) = (0, true, true);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\r' | b'\n' => (record, cell) = (true, true),
+            b'#' if record => {
+                at += bytes[at..].iter().take_while(|b| **b != b'\n').count();
+                continue;
+            }
+            b',' => (record, cell) = (false, true),
+            b'"' if cell => {
+                at = closing_quote(bytes, at)?;
+                (record, cell) = (false, false);
+            }
+            _ => (record, cell) = (false, false),
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Where the quote stands that closes the cell which one at `open` opens.
+fn closing_quote(bytes: &[u8], open: usize) -> Result<usize, Fault> {
+    let mut at = open + 1;
+    loop {
+        match (bytes.get(at), bytes.get(at + 1)) {
+            (Some(b'"'), Some(b'"')) => at += 2,
+            (Some(b'"'), _) => return Ok(at),
+            (Some(b'\r' | b'\n') | None, _) => break,
+            _ => at += 1,
+        }
+    }
+    let line = bytes[..open].iter().filter(|b| **b == b'\n').count() as u64 + 1;
+    let cause = match bytes[at..].trim_ascii().is_empty() {
+        true => "a quote opens a cell and does not close it",
+        false => "a cell goes on in the next line",
+    };
+    let help = Some("a quote that opens a cell closes it, too".to_owned());
+    Err(Fault { help, ..Fault::at(line, cause) })
 }
 
 /// The value of an entry, of the type wanted; of addresses, it may be a network.
@@ -260,6 +304,35 @@ mod tests {
         );
         let short = read("port,name\n80", "name", &Type::Int).expect_err("a column too few");
         assert_eq!(short, "2: the header has 2 columns, and this line 1 None");
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_takes_no_lines_silently() {
+        let check = |text: &str, wanted: &str| {
+            let fault = read(text, "name", &Type::Int).expect_err(text);
+            assert!(fault.starts_with(wanted), "{text}: {fault}");
+            assert!(fault.contains("a quote that opens a cell closes it, too"), "{fault}");
+        };
+        // A column that is not looked up swallows lines as well.
+        check("port,name,site\n80,web,\"a\n443,tls,b\"\n", "2: a cell goes on in the next line");
+        check("port,name\n22,ssh\n80,\"web\n", "3: a quote opens a cell and does not close it");
+        check("port,name\n22,ssh\n80,\"web", "3: a quote opens a cell and does not close it");
+        check("port,name\n22,ssh\n80,\"", "3: a quote opens a cell and does not close it");
+        check("# a \"\nport,\"name\n80,web\n", "2: a cell goes on in the next line");
+        let fine = "port,name\r\n# \"\r\n80,\"a \"\"b\"\" c\"\n443,\"tls\"\n22,s\"h\n7,\"\"";
+        let table = read(fine, "name", &Type::Int).expect("all quotes are closed");
+        assert_eq!(table.find(&Value::Int(80)), Some("a \"b\" c"));
+        assert_eq!(table.find(&Value::Int(443)), Some("tls"));
+        assert_eq!(table.find(&Value::Int(22)), Some("s\"h"));
+        assert_eq!(table.find(&Value::Int(7)), Some(""));
+    }
+
+    #[test]
+    fn a_name_that_two_columns_have_is_refused_where_it_is_looked_up() {
+        let text = "# ours\nport,name,name,site\n80,web,www,a\n";
+        let twice = read(text, "name", &Type::Int).expect_err("which of the two?");
+        assert!(twice.starts_with("2: several of its columns are called `name`"), "{twice}");
+        assert!(read(text, "site", &Type::Int).is_ok());
     }
 
     proptest! {

@@ -3,6 +3,8 @@
 //! numbers here. The names that do have one of ours are in [`crate::suggest`]; either wins over the
 //! nearest spelling.
 
+use weir_packet::known;
+
 /// The advice for a name that means more than one field.
 #[rustfmt::skip]
 const FIELDS: &[(&[&str], &str)] = &[
@@ -37,6 +39,21 @@ const PROTOCOLS: &[(&[&str], &str)] = &[
     (&["gtpv2"], "udp.dport == 2123"),
     (&["ipsec"], "esp or ah"),
     (&["ospf"], "ip.proto == 89"),
+    (&["pim"], "ip.proto == 103"),
+    (&["vrrp"], "ip.proto == 112"),
+    (&["ftp"], "tcp.sport == 21 or tcp.dport == 21"),
+    (&["telnet"], "tcp.sport == 23 or tcp.dport == 23"),
+    (&["smtp"], "tcp.sport in {25, 465, 587} or tcp.dport in {25, 465, 587}"),
+    (&["bgp"], "tcp.sport == 179 or tcp.dport == 179"),
+    (&["smb", "smb2"], "tcp.sport == 445 or tcp.dport == 445"),
+    (&["rdp"], "sport == 3389 or dport == 3389"),
+    (&["sip"], "sport in 5060..5061 or dport in 5060..5061"),
+    (&["snmp"], "udp.sport in 161..162 or udp.dport in 161..162"),
+    (&["rip"], "udp.dport == 520"),
+    (&["rtp"], "udp and payload[0] in 128..191 and payload[1] not in 200..204"),
+    (&["rtcp"], "udp and payload[0] in 128..191 and payload[1] in 200..204"),
+    (&["stp"], "eth.dst == 01:80:c2:00:00:00"),
+    (&["cdp"], "eth.dst == 01:00:0c:cc:cc:cc"),
 ];
 
 /// Headers that are read only to find the packet inside, and a condition that finds their packets.
@@ -153,9 +170,13 @@ pub(crate) fn protocol(word: &str) -> Option<WithoutFields> {
     undecoded.or_else(skipped).or_else(tunnel)
 }
 
-/// The advice for a value of a field that another tool has a name for: a number, or a flag.
+/// The advice for a value of a field that another tool has a name for: a number, a flag, or a text.
 pub(crate) fn value(field: &str, word: &str) -> Option<String> {
     let lower = word.to_ascii_lowercase();
+    if field == "protocol" {
+        let help = || format!("it is a string: `protocol == \"{lower}\"`");
+        return is_protocol(&lower).then(help);
+    }
     if field == "tcp.flags" {
         let (_, flags) = FLAGS.iter().find(|(theirs, _)| *theirs == lower)?;
         return Some(format!("each flag is a field: `{flags}`"));
@@ -167,6 +188,13 @@ pub(crate) fn value(field: &str, word: &str) -> Option<String> {
         true => format!("TLS 1.{} is {number}", plain.trim_start_matches(|c| c != '1').get(1..)?),
         false => format!("{word} is the number {number}: `{field} == {number}`"),
     })
+}
+
+/// Whether the field `protocol` has this name for a number.
+fn is_protocol(word: &str) -> bool {
+    let named = |name: Option<&str>| name == Some(word);
+    let of_ip = (0..=0xff).any(|number| named(known::protocol(number)));
+    of_ip || (0x600..=0xffff).any(|number| named(known::frame_type(number)))
 }
 
 /// The advice for a word in capitals that is a value of some field, such as `NXDOMAIN`.

@@ -54,7 +54,7 @@ pub fn params(text: &str) -> Vec<ParamInfo> {
     });
     params
         .map(|(span, name, ty, default)| {
-            let line_end = text[span.end..].find('\n').map_or(text.len(), |n| span.end + n);
+            let line_end = text[span.end..].find(['\n', '\r']).map_or(text.len(), |n| span.end + n);
             let on_line = |start: usize| (span.end..line_end).contains(&start);
             let doc = comments.iter().find(|c| on_line(c.span.start));
             let doc = doc.map(|c| c.span.of(text).trim_start_matches('#').trim().to_owned());

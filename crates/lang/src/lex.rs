@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {
         let rest = self.rest();
         let c = rest.chars().next().expect("text is left");
         match c {
-            '\n' => {
+            '\n' | '\r' => {
                 self.fresh_line = true;
                 self.at += 1;
             }
@@ -151,7 +151,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn comment(&mut self) {
-        let line = self.rest().split('\n').next().unwrap_or("");
+        let line = line(self.rest());
         let span = Span::new(self.at, self.at + line.trim_end().len());
         self.out.comments.push(Comment { span, own_line: self.fresh_line });
         self.at += line.len();
@@ -195,7 +195,7 @@ impl<'a> Lexer<'a> {
     fn sign(&mut self) {
         let rest = self.rest();
         if rest.starts_with("//") {
-            let line = rest.split('\n').next().unwrap_or("").trim_end().len();
+            let line = line(rest).trim_end().len();
             self.report(
                 Diagnostic::new(
                     Code::ForeignWord,
@@ -217,6 +217,12 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// The rest of the line that `text` starts with: line feeds end lines, and so do carriage returns,
+/// alone or before them.
+fn line(text: &str) -> &str {
+    text.split(['\n', '\r']).next().unwrap_or("")
+}
+
 /// How many bytes of `rest` belong to no token.
 fn stray(rest: &str) -> usize {
     let mut chars = rest.chars();
@@ -228,7 +234,7 @@ fn stray(rest: &str) -> usize {
     if let Some(closing) =
         QUOTES.iter().find_map(|(open, close)| (*open == first).then_some(*close))
     {
-        let line = chars.as_str().split('\n').next().unwrap_or("");
+        let line = line(chars.as_str());
         if let Some(n) = line.find(closing) {
             return first.len_utf8() + n + closing.len_utf8();
         }
@@ -347,6 +353,17 @@ mod tests {
         assert_eq!(text, [(Span::new(0, 5), true), (Span::new(14, 19), false)]);
         let first: Vec<_> = lexed.tokens.iter().map(|t| t.first).collect();
         assert_eq!(first, [true, true, false]);
+    }
+
+    #[test]
+    fn a_carriage_return_ends_a_comment_and_a_line() {
+        let text = "# one\rpackets # two\r| where tcp // three\r| limit 1";
+        let lexed = lex(text);
+        let comments: Vec<_> = lexed.comments.iter().map(|c| c.span.of(text)).collect();
+        assert_eq!(comments, ["# one", "# two"]);
+        let first: Vec<_> = lexed.tokens.iter().filter(|t| t.first).collect();
+        let first: Vec<_> = first.iter().map(|t| t.span.of(text)).collect();
+        assert_eq!(first, ["packets", "|", "|"]);
     }
 
     #[test]

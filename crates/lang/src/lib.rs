@@ -33,6 +33,9 @@ mod lower;
 mod names;
 mod parse;
 mod query;
+#[cfg(test)]
+#[path = "tests/remedies.rs"]
+mod remedies;
 mod render;
 mod settings;
 mod suggest;

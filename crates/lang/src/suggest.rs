@@ -1,7 +1,8 @@
 //! Did you mean: the nearest name, and the words of other tools.
 
 /// The candidate nearest to `word`, if one is near enough to be meant: few edits away, the same
-/// but for case, or a field whose last part is the word (`syn` for `tcp.syn`).
+/// but for case, or a field whose last part is the word (`syn` for `tcp.syn`). A word with a dot,
+/// the part before which some candidates have, is one of these.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = match word.chars().count() {
         0..=1 => 0,
@@ -11,6 +12,20 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     };
     let lower = word.to_ascii_lowercase();
     let suffix = format!(".{lower}");
+    let mut candidates: Vec<&str> = candidates.into_iter().collect();
+    if let Some(dot) = lower.find('.') {
+        let family = |c: &&str| c.to_ascii_lowercase().starts_with(&lower[..=dot]);
+        if candidates.iter().any(family) {
+            candidates.retain(family);
+        }
+    }
+    let mut fields = candidates.iter().filter(|c| c.ends_with(&suffix));
+    if let Some(field) = fields.next()
+        && fields.all(|other| other == field)
+        && !candidates.iter().any(|c| *c != word && c.eq_ignore_ascii_case(word))
+    {
+        return Some(field);
+    }
     candidates
         .into_iter()
         .filter(|c| *c != word)
@@ -71,7 +86,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("udp.srcport", "udp.sport"), ("udp.dstport", "udp.dport"), ("udp.length", "udp.len"),
     ("ip.protocol", "ip.proto"),
     ("proto", "ip.proto"), ("ttl", "ip.ttl"), ("ip.hlim", "ip.ttl"),
-    ("ip.tos", "ip.dscp"), ("ether", "eth"), ("ether.src", "eth.src"), ("ether.dst", "eth.dst"),
+    ("ip.tos", "ip.dscp"), ("tos", "ip.dscp"), ("ip.sport", "sport"), ("ip.dport", "dport"),
+    ("ip.srcport", "sport"), ("ip.dstport", "dport"), ("arp.opcode", "arp.op"),
+    ("vlan.prio", "vlan.pcp"), ("vlan.priority", "vlan.pcp"),
+    ("ether", "eth"), ("ether.src", "eth.src"), ("ether.dst", "eth.dst"),
     ("mac.src", "eth.src"), ("mac.dst", "eth.dst"), ("icmpv6", "icmp6"),
     ("icmpv6.type", "icmp6.type"), ("tcp.len", "tcp.payload_len"),
     ("syn", "tcp.syn"), ("ack", "tcp.ack"), ("fin", "tcp.fin"), ("rst", "tcp.rst"),
@@ -97,7 +115,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("tls.handshake.extensions_alpn_str", "tls.alpn"), ("tls.record.content_type",
     "tls.content_type"), ("tls.handshake.type", "tls.handshake_type"),
     ("tls.handshake.version", "tls.version"), ("http.request.method", "http.method"),
-    ("http.request.uri", "http.uri"), ("http.path", "http.uri"), ("url", "http.uri"),
+    ("http.request.uri", "http.uri"), ("http.hostname", "http.host"),
+    ("http.path", "http.uri"), ("url", "http.uri"),
     ("user_agent", "http.user_agent"), ("http.response.code", "http.status"),
     ("http.status_code", "http.status"), ("bootp", "dhcp"), ("dhcp.ip.your", "dhcp.your_ip"),
     ("dhcp.ip.client", "dhcp.client_ip"), ("dhcp.hw.mac_addr", "dhcp.client_mac"),
@@ -123,8 +142,8 @@ const STAGES: &[(&str, &str)] = &[
     ("reduce", "scan"), ("fold", "scan"), ("analyse", "analyze"),
     ("lookup", "join"), ("merge", "join"),
     ("append", "union"), ("concat", "union"),
-    ("uniq", "distinct"), ("unique", "distinct"), ("dedup", "deduplicate"),
-    ("dedupe", "deduplicate"), ("editcap", "deduplicate"), ("span", "deduplicate"),
+    ("uniq", "distinct"), ("unique", "distinct"), ("dedup", "distinct"),
+    ("dedupe", "distinct"), ("editcap", "deduplicate"), ("span", "deduplicate"),
     ("explode", "each"), ("unnest", "each"), ("expand", "each"), ("flatten", "each"),
     ("mv", "each"), ("flatmap", "each"), ("flat_map", "each"), ("foreach", "each"),
     ("tablesample", "sample"), ("every", "sample"),
@@ -227,6 +246,15 @@ mod tests {
         assert_eq!(closest("ttl", names()), Some("ip.ttl"));
         assert_eq!(closest("quicksilver", names()), None);
         assert_eq!(closest("q", names()), None);
+        // The last part of one field alone wins over another protocol one edit away.
+        assert_eq!(closest("dscp", names()), Some("ip.dscp"));
+        assert_eq!(closest("pcp", names()), Some("vlan.pcp"));
+        assert_eq!(closest("opcode", names()), Some("dns.opcode"));
+        // The protocol before the dot is kept.
+        assert_eq!(closest("arp.opcode", names()), None);
+        assert_eq!(closest("http.hostname", names()), None);
+        assert_eq!(closest("udp.dprot", names()), Some("udp.dport"));
+        assert_eq!(closest("tpc.dport", names()), Some("tcp.dport"));
     }
 
     #[test]
@@ -241,7 +269,12 @@ mod tests {
     fn translations_lead_somewhere() {
         assert!(FIELDS.iter().all(|(_, ours)| fields::by_name(ours).is_some()));
         assert!(FIELDS.iter().all(|(theirs, _)| fields::by_name(theirs).is_none()));
+        assert_eq!(field("arp.opcode"), Some("arp.op"));
+        assert_eq!(field("vlan.prio"), Some("vlan.pcp"));
+        assert_eq!(field("tos"), Some("ip.dscp"));
+        assert_eq!(field("http.hostname"), Some("http.host"));
         assert_eq!(stage("SELECT"), Some("project"));
+        assert_eq!(stage("dedup"), Some("distinct"));
         assert_eq!(function("mean"), Some("avg"));
     }
 }

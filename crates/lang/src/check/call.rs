@@ -161,6 +161,10 @@ impl<'t> Checker<'t> {
             (_, Type::Duration) if name == "variance" => {
                 d.help("its unit would be that of time squared: `stddev(x)` is a duration again")
             }
+            ("a string", Type::Bytes) => {
+                let shown = crate::excerpt::one_line(tree.span.of(self.text));
+                d.help(format!("`text({shown})` gives bytes as a string"))
+            }
             ("a string" | "a string or bytes", _) => d.help("`string(x)` gives any value as text"),
             _ => d,
         });
@@ -191,6 +195,7 @@ impl<'t> Checker<'t> {
             Func::Anonymize(_) => return self.anonymize(args, &trees[1]),
             Func::Clamp => return self.clamp(args, trees),
             Func::ToFloat if args[0].ty == Type::Int => {
+                self.warn_of_whole_in_float(&args[0], &trees[0]);
                 let float = lower::unary(UnaryOp::ToFloat, Type::Float, args.pop()?);
                 return Some(lower::fold(float));
             }

@@ -5,6 +5,8 @@ use super::file::file_call;
 use super::words::{Side, a, a_set, mismatch_help, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::excerpt::one_line;
+use crate::foreign;
+use crate::lex;
 use crate::limits::MEMBERS_MAX;
 use crate::lower;
 use crate::names::Scope;
@@ -19,11 +21,20 @@ impl<'t> Checker<'t> {
         op: &Spanned<BinaryOp>,
         b_tree: &TreeExpr,
     ) -> Option<Expr> {
+        if self.value_of_another_tool(scope, a_tree, b_tree)
+            || self.value_of_another_tool(scope, b_tree, a_tree)
+        {
+            return None;
+        }
         let (a, b) = (self.expr(scope, a_tree), self.expr(scope, b_tree));
         let (a, b) = (a?, b?);
-        let net = matches!(a.ty, Type::Net) || matches!(b.ty, Type::Net);
-        if net && matches!(op.node, BinaryOp::Eq | BinaryOp::Ne) {
-            return self.network_equality(a_tree, op, b_tree);
+        if matches!(op.node, BinaryOp::Eq | BinaryOp::Ne) {
+            if b.ty == Type::Net {
+                return self.network_equality((&a, a_tree), op, b_tree);
+            }
+            if a.ty == Type::Net {
+                return self.network_equality((&b, b_tree), op, a_tree);
+            }
         }
         let Some(ty) = lower::common_type(&a.ty, &b.ty) else {
             let sides = (Side { tree: a_tree, ty: &a.ty }, Side { tree: b_tree, ty: &b.ty });
@@ -46,19 +57,16 @@ impl<'t> Checker<'t> {
 
     fn network_equality(
         &mut self,
-        a: &TreeExpr,
+        (value, tree): (&Expr, &TreeExpr),
         op: &Spanned<BinaryOp>,
-        b: &TreeExpr,
+        network: &TreeExpr,
     ) -> Option<Expr> {
         let word = if op.node == BinaryOp::Eq { "in" } else { "not in" };
         let shown = |e: &TreeExpr| one_line(e.span.of(self.text));
         let message = "an address is not equal to a network, it is in one";
-        let d = Diagnostic::new(Code::NetworkEquality, op.span, message).help(format!(
-            "write `{} {word} {}`",
-            shown(a),
-            shown(b)
-        ));
-        self.report(d);
+        let d = Diagnostic::new(Code::NetworkEquality, op.span, message);
+        let help = format!("write `{} {word} {}`", shown(tree), shown(network));
+        self.report(if value.ty == Type::Ip { d.help(help) } else { d });
         None
     }
 
@@ -94,7 +102,7 @@ impl<'t> Checker<'t> {
             && file_call(member).is_none()
             && self.named_set(scope, member).is_none()
         {
-            self.one_member(scope, value, member)?;
+            self.one_member(scope, (value, e.as_ref()), negated, member)?;
         }
         let e = e?;
         let (members, e) = self.members(scope, set.node.members(), (value, e))?;
@@ -106,24 +114,101 @@ impl<'t> Checker<'t> {
     }
 
     /// Checks that what stands alone on the right of `in` is a network.
-    fn one_member(&mut self, scope: &Scope, value: &TreeExpr, member: &TreeExpr) -> Option<()> {
+    fn one_member(
+        &mut self,
+        scope: &Scope,
+        (value_tree, value): (&TreeExpr, Option<&Expr>),
+        negated: bool,
+        member: &TreeExpr,
+    ) -> Option<()> {
         self.not_a_difference(member)?;
-        let (value, shown) =
-            (one_line(value.span.of(self.text)), one_line(member.span.of(self.text)));
+        if self.value_of_another_tool(scope, value_tree, member) {
+            return None;
+        }
         let out = self.expr(scope, member)?;
+        if out.ty == Type::Net {
+            return Some(());
+        }
         let d =
             Diagnostic::new(Code::BadSet, member.span, "`in` needs a set, a range or a network");
-        let help = match (&member.node, &out.ty) {
-            (_, Type::Net) => return Some(()),
+        let shown = one_line(member.span.of(self.text));
+        let help = match (&member.node, value) {
             (Tree::Tuple(_), _) => {
                 let inner = shown.trim_start_matches('(').trim_end_matches(')');
-                format!("a set stands in braces: `{{{inner}}}`")
+                Some(format!("a set stands in braces: `{{{inner}}}`"))
             }
-            (_, Type::Str) => format!("part of a text: `contains({value}, {shown})`"),
-            _ => format!("write `{value} == {shown}`"),
+            (_, Some(value)) => self.instead_of_in((value_tree, value), negated, (member, &out)),
+            (_, None) => None,
         };
-        self.report(d.help(help));
+        self.report(d.maybe_help(help));
         None
+    }
+
+    /// The question to ask instead of `in` with one value on its right.
+    fn instead_of_in(
+        &self,
+        (a_tree, a): (&TreeExpr, &Expr),
+        negated: bool,
+        (b_tree, b): (&TreeExpr, &Expr),
+    ) -> Option<String> {
+        let shown = |e: &TreeExpr| one_line(e.span.of(self.text));
+        let not = if negated { "not " } else { "" };
+        let equal = if negated { "!=" } else { "==" };
+        let literal = |e: &TreeExpr| matches!(e.node.unbracketed(), Tree::Literal { .. });
+        // A text in quotes is rather the part than the whole, on either side.
+        let (whole, part) = match (literal(a_tree), literal(b_tree)) {
+            (false, true) => ((a_tree, &a.ty), (b_tree, &b.ty)),
+            _ => ((b_tree, &b.ty), (a_tree, &a.ty)),
+        };
+        let unquoted = match lower::constant(b) {
+            Some(Value::Str(text)) => lex::literal(&text).map(|value| (value, text)),
+            _ => None,
+        };
+        match (whole.1, part.1, unquoted) {
+            (Type::Str, Type::Str, _) | (Type::Bytes, Type::Bytes, _) => Some(format!(
+                "part of a text: `{not}contains({}, {})`",
+                shown(whole.0),
+                shown(part.0)
+            )),
+            (Type::Bytes, Type::Str, _) => {
+                let part = match literal(part.0) {
+                    true => format!("b{}", shown(part.0)),
+                    false => format!("bytes({})", shown(part.0)),
+                };
+                Some(format!("part of bytes: `{not}contains({}, {part})`", shown(whole.0)))
+            }
+            (_, _, Some((Value::Net(..), text))) if a.ty == Type::Ip => {
+                Some(format!("without quotes: `{} {not}in {text}`", shown(a_tree)))
+            }
+            (_, _, Some((value, text))) if value.ty().as_ref() == Some(&a.ty) => {
+                Some(format!("without quotes: `{} {equal} {text}`", shown(a_tree)))
+            }
+            _ if lower::common_type(&a.ty, &b.ty).is_some() => {
+                Some(format!("write `{} {equal} {}`", shown(a_tree), shown(b_tree)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `value` is a word that other tools have for a value of the field `field`, such as
+    /// `A` for a type of DNS; reports it then.
+    fn value_of_another_tool(&mut self, scope: &Scope, field: &TreeExpr, value: &TreeExpr) -> bool {
+        let (Tree::Name(field), Tree::Name(word)) =
+            (field.node.unbracketed(), value.node.unbracketed())
+        else {
+            return false;
+        };
+        if self.means_something(scope, word) {
+            return false;
+        }
+        let Some(help) = foreign::value(field, word) else { return false };
+        if !scope.lenient {
+            let what = if scope.packets { "field or column" } else { "column" };
+            let message = format!("no {what} is called `{word}`");
+            let d = Diagnostic::new(Code::UnknownName, value.span, message);
+            self.report(d.help(help));
+        }
+        true
     }
 
     /// The members of a set for `e`, and `e` itself as the members want it: a float, if one of
@@ -156,6 +241,7 @@ impl<'t> Checker<'t> {
                 }
                 Some(member) => {
                     self.warn_of_no_member((&e, tree_of_value), (&member, tree));
+                    self.warn_of_whole_member(scope, (&e, tree_of_value), (&member, tree));
                     out.push(member);
                 }
                 None => sound = false,
@@ -255,6 +341,9 @@ impl<'t> Checker<'t> {
             Tree::Literal { value, text } => Expr::constant(self.literal(value, text)),
             _ => {
                 self.not_a_difference(v)?;
+                if self.value_of_another_tool(scope, tree, v) {
+                    return None;
+                }
                 self.expr(scope, v)?
             }
         };

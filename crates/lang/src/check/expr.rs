@@ -278,6 +278,7 @@ impl<'t> Checker<'t> {
         use BinaryOp::*;
         use Type::{Duration, Float, Int, Time};
         let span = a_tree.span.to(b_tree.span);
+        self.wraps_sequence_numbers((a_tree, &a), op, (b_tree, &b));
         self.warn_of_sequence_numbers((a_tree, &a), op, (b_tree, &b));
         let float = |e: Expr| match e.ty {
             Float => e,

@@ -6,8 +6,8 @@ use super::words::say;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lower;
 use crate::names::Scope;
-use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Spanned};
-use weir_plan::{BinaryOp, Expr, ExprKind, Type, UnaryOp, Value};
+use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Member as TreeMember, Spanned};
+use weir_plan::{BinaryOp, Expr, ExprKind, Member, Type, UnaryOp, Value};
 
 /// Fields that are sequence numbers of 32 bits.
 const SEQUENCE_NUMBERS: [&str; 6] =
@@ -60,6 +60,27 @@ impl<'t> Checker<'t> {
         self.report(d.help(help));
     }
 
+    /// Takes such a warning of `a` or `b` back where the operator brings the number below 2^32
+    /// again. A negative number is not brought there by `%`.
+    pub(super) fn wraps_sequence_numbers(
+        &mut self,
+        (a_tree, a): (&TreeExpr, &Expr),
+        op: &Spanned<BinaryOp>,
+        (b_tree, b): (&TreeExpr, &Expr),
+    ) {
+        let is = |e: &Expr, n: i64| matches!(lower::constant(e), Some(Value::Int(x)) if x == n);
+        let inner = match op.node {
+            BinaryOp::Rem if is(b, 1 << 32) && never_negative(a) => a_tree.span,
+            BinaryOp::BitAnd if is(b, u32::MAX.into()) => a_tree.span,
+            BinaryOp::BitAnd if is(a, u32::MAX.into()) => b_tree.span,
+            _ => return,
+        };
+        self.diagnostics.retain(|d| {
+            let within = inner.start <= d.span.start && d.span.end <= inner.end;
+            d.code != Code::SequenceNumber || !within
+        });
+    }
+
     /// Warns of a column that is called a share and has no fraction. Notes which columns are
     /// quotients of whole numbers.
     pub(super) fn warn_of_whole_share(
@@ -73,7 +94,9 @@ impl<'t> Checker<'t> {
             _ => None,
         };
         let quotient = quotient(e).is_some();
-        scope.set_quotient(name, quotient.then_some(tree.span).or(of_column));
+        // A `float(a / b)` has its warning already.
+        let new = quotient && !matches!(e.kind, ExprKind::Unary(UnaryOp::ToFloat, _));
+        scope.set_quotient(name, new.then_some(tree.span).or(of_column));
         let called = name.to_ascii_lowercase();
         if quotient && SHARES.iter().any(|share| called.contains(share)) {
             let message = format!("`{name}` is a quotient of whole numbers, without its fraction");
@@ -88,31 +111,79 @@ impl<'t> Checker<'t> {
         (a, a_tree): (&Expr, &TreeExpr),
         (b, b_tree): (&Expr, &TreeExpr),
     ) {
-        let fraction =
-            |e: &Expr| matches!(lower::constant(e), Some(Value::Float(x)) if x.fract() != 0.0);
-        for ((e, tree), other) in [((a, a_tree), b), ((b, b_tree), a)] {
-            let column = match tree.node.unbracketed() {
-                Tree::Name(name) => scope.quotient(name),
-                _ => None,
-            };
-            if !fraction(other) || quotient(e).is_none() && column.is_none() {
-                continue;
-            }
-            let name = say(self.text, tree.span);
-            let message = format!("{name} is a quotient of whole numbers, without its fraction");
-            let span = a_tree.span.to(b_tree.span);
-            match column {
-                Some(at) => {
-                    let d = Diagnostic::new(Code::WholeQuotient, span, message);
-                    let d = d.note_at(at, "divided here");
-                    self.report(d.help("make one side a float there: `float(a) / b`"));
-                }
-                None => self.whole(span, message, tree),
+        let span = a_tree.span.to(b_tree.span);
+        for (side, other) in [((a, a_tree), b), ((b, b_tree), a)] {
+            if lower::constant(other).is_some_and(|value| is_fraction(&value)) {
+                self.warn_of_whole_with_fraction(scope, side, span);
             }
         }
     }
 
+    /// Warns of a quotient of whole numbers that is looked for in a set with fractions.
+    pub(super) fn warn_of_whole_member(
+        &mut self,
+        scope: &Scope,
+        value: (&Expr, &TreeExpr),
+        (member, tree): (&Member, &TreeMember),
+    ) {
+        let with_fraction = match member {
+            Member::Value(v) => is_fraction(v),
+            Member::Range(low, high) => is_fraction(low) || is_fraction(high),
+            Member::Net(_) => false,
+        };
+        if with_fraction {
+            self.warn_of_whole_with_fraction(scope, value, value.1.span.to(tree.span()));
+        }
+    }
+
+    /// Warns of `float(a / b)`, which makes a float of the quotient and not of what is divided.
+    pub(super) fn warn_of_whole_in_float(&mut self, e: &Expr, tree: &TreeExpr) {
+        if quotient(e).is_some() {
+            let name = say(self.text, tree.span);
+            let message = format!("{name} is a quotient of whole numbers, without its fraction");
+            self.whole(tree.span, message, tree);
+        }
+    }
+
+    /// Warns of `e`, which is compared with a fraction in `span`, if it is a quotient of whole
+    /// numbers.
+    fn warn_of_whole_with_fraction(
+        &mut self,
+        scope: &Scope,
+        (e, tree): (&Expr, &TreeExpr),
+        span: Span,
+    ) {
+        let column = match tree.node.unbracketed() {
+            Tree::Name(name) => scope.quotient(name),
+            _ => None,
+        };
+        if quotient(e).is_none() && column.is_none() || self.told_of_whole(tree) {
+            return;
+        }
+        let name = say(self.text, tree.span);
+        let message = format!("{name} is a quotient of whole numbers, without its fraction");
+        match column {
+            Some(at) => {
+                let d = Diagnostic::new(Code::WholeQuotient, span, message);
+                let d = d.note_at(at, "divided here");
+                self.report(d.help("make one side a float there: `float(a) / b`"));
+            }
+            None => self.whole(span, message, tree),
+        }
+    }
+
+    /// Whether there is such a warning of it already: of another member of the same set, or of a
+    /// `float(a / b)` within.
+    fn told_of_whole(&self, tree: &TreeExpr) -> bool {
+        let place = tree.span.start..tree.span.end;
+        let of_it = |d: &Diagnostic| d.code == Code::WholeQuotient && place.contains(&d.span.start);
+        self.diagnostics.iter().any(of_it)
+    }
+
     fn whole(&mut self, span: Span, message: String, tree: &TreeExpr) {
+        if self.told_of_whole(tree) {
+            return;
+        }
         let d = Diagnostic::new(Code::WholeQuotient, span, message);
         let help = match tree.node.unbracketed() {
             Tree::Chain { first, rest } if rest[0].0.node == BinaryOp::Div => {
@@ -140,6 +211,20 @@ fn quotient(e: &Expr) -> Option<&Expr> {
             (!is_scaled(a)).then_some(e)
         }
         _ => None,
+    }
+}
+
+fn is_fraction(value: &Value) -> bool {
+    matches!(value, Value::Float(x) if x.fract() != 0.0)
+}
+
+/// Whether a number is a sum of fields and of constants that are not negative.
+fn never_negative(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Field(id) => (1..64).contains(&id.info().bits),
+        ExprKind::Const(Value::Int(n)) => *n >= 0,
+        ExprKind::Binary(BinaryOp::Add, a, b) => never_negative(a) && never_negative(b),
+        _ => false,
     }
 }
 

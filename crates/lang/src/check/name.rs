@@ -47,6 +47,18 @@ impl<'t> Checker<'t> {
         None
     }
 
+    /// Whether a name stands for something here, or did so further up.
+    pub(super) fn means_something(&mut self, scope: &Scope, name: &str) -> bool {
+        scope.states.position(name).is_some()
+            || scope.poisoned.contains(name)
+            || scope.position(name).is_some()
+            || scope.gone.contains_key(name)
+            || scope.field(name).is_some()
+            || self.definitions.find(name).is_some()
+            || self.below.contains_key(name)
+            || fields::key_by_name(name).is_some()
+    }
+
     /// The fields of a key of this name. The fields that a run adds to the keys of flows are among
     /// them where rows have them.
     pub(super) fn key_fields(&self, scope: &Scope, name: &str) -> Option<Vec<FieldId>> {

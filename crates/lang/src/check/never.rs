@@ -6,13 +6,14 @@ use super::Checker;
 use super::words::say;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::foreign;
+use crate::lower;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Member as TreeMember, Spanned};
 use weir_packet::fields::FieldType;
 use weir_plan::{BinaryOp, Expr, ExprKind, Member, Value};
 
 /// A field that is a whole number, and the largest one that it holds; the smallest is 0.
 struct Bounded {
-    most: f64,
+    most: i64,
 }
 
 impl Bounded {
@@ -21,17 +22,18 @@ impl Bounded {
         let ExprKind::Field(id) = e.kind else { return None };
         let info = id.info();
         let known = info.ty == FieldType::Int && (1..64).contains(&info.bits);
-        known.then(|| Bounded { most: 2f64.powi(info.bits.into()) - 1.0 })
+        known.then(|| Bounded { most: ((1u64 << info.bits) - 1) as i64 })
     }
 
     /// The answer of `op` for the field and `n`, if it is the same for all values of the field.
     fn answer(&self, op: BinaryOp, n: f64) -> Option<bool> {
-        let (below, above) = (n < 0.0, n > self.most);
+        let most = self.most as f64;
+        let (below, above) = (n < 0.0, n > most);
         let outside = below || above || n.fract() != 0.0;
         match op {
             BinaryOp::Eq if outside => Some(false),
             BinaryOp::Ne if outside => Some(true),
-            BinaryOp::Gt if n >= self.most => Some(false),
+            BinaryOp::Gt if n >= most => Some(false),
             BinaryOp::Ge if above => Some(false),
             BinaryOp::Lt if n <= 0.0 => Some(false),
             BinaryOp::Le if below => Some(false),
@@ -75,7 +77,13 @@ impl<'t> Checker<'t> {
         }
         let Some(bounded) = Bounded::of(field) else { return };
         let Some(answer) = number(value).and_then(|n| bounded.answer(op, n)) else { return };
-        let message = format!("this comparison is {} true", always(answer));
+        let message = match answer {
+            true if lower::exists(field).is_some() => {
+                format!("this comparison is true wherever {name} has a value")
+            }
+            true => "this comparison is always true".to_owned(),
+            false => "this comparison is never true".to_owned(),
+        };
         let label = format!("{name} is {}", bounded.range());
         let d = Diagnostic::new(Code::OneAnswer, span, message).label(label);
         self.report(d.maybe_help(range_help(self.text, constant_tree)));
@@ -97,7 +105,7 @@ impl<'t> Checker<'t> {
         };
         let (Some(least), Some(most)) = (number(low), number(high)) else { return };
         let within =
-            most >= 0.0 && least <= bounded.most && (least != most || least.fract() == 0.0);
+            most >= 0.0 && least <= bounded.most as f64 && (least != most || least.fract() == 0.0);
         if within || !written_out {
             return;
         }
@@ -185,8 +193,4 @@ fn version_help(field: &TreeExpr, value: &Value) -> Option<String> {
         return None;
     };
     foreign::value(name, &format!("{x:.1}"))
-}
-
-fn always(answer: bool) -> &'static str {
-    if answer { "always" } else { "never" }
 }

@@ -4,7 +4,7 @@ use crate::diagnostic::Span;
 use crate::foreign;
 use crate::lex;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree};
-use weir_packet::fields;
+use weir_packet::{fields, time};
 use weir_plan::{Type, Value};
 
 /// A type with its article: "an ip".
@@ -124,12 +124,33 @@ fn one_way(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
         (Type::Time, Type::Duration) => {
             Some("a time less a time is a duration: `ts - first > 10s`".to_owned())
         }
-        (Type::Time, Type::Int) => Some("`int(t)` gives nanoseconds since 1970".to_owned()),
+        (Type::Time, Type::Int) => Some(match b.literal() {
+            Some((Value::Int(n), text)) => match seconds(*n) {
+                Some(time) => format!("{text} seconds after 1970 are written `@{time}`"),
+                None => format!("`time_ns({text})` is the time of nanoseconds after 1970"),
+            },
+            _ => {
+                let n = if b.name().is_empty() { "n" } else { b.name() };
+                format!("`time_ns({n})` is the time of nanoseconds after 1970")
+            }
+        }),
+        (Type::Str, Type::Bool) if a.name() == "protocol" && !b.name().is_empty() => {
+            let alone = || Some(format!("`{}` alone asks for it", b.name()));
+            foreign::value("protocol", b.name()).or_else(alone)
+        }
         (Type::Bytes, Type::Str) => {
             b.literal().map(|(_, text)| format!("bytes are written `b{text}`"))
         }
         _ => None,
     }
+}
+
+/// The time that is so many seconds after 1970, if it is likely that seconds were meant: it lies
+/// between 1990 and 2100.
+fn seconds(n: i64) -> Option<String> {
+    let ns = n.checked_mul(1_000_000_000)?;
+    let (year, _, _) = time::date(ns);
+    (1990..2100).contains(&year).then(|| time::rfc3339(ns))
 }
 
 #[cfg(test)]

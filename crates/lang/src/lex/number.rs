@@ -148,11 +148,27 @@ fn bad_suffix(text: &str, number: usize) -> Diagnostic {
         "B" | "KB" | "kB" | "MB" | "GB" | "TB" | "KiB" | "MiB" | "GiB" | "b" | "bit" | "bps" => {
             d.help("numbers have no unit but a factor: `k`, `M`, `G`, `T`, `Ki`, `Mi`, `Gi`, `Ti`")
         }
-        s if s.contains(|c: char| c.is_ascii_digit()) => {
-            d.help("a duration has one unit: `90m`, or a sum: `1h + 30m`")
-        }
-        _ => d.note("durations: ns us ms s m h d; factors: k M G T Ki Mi Gi Ti"),
+        _ => match one_unit(text) {
+            Some(help) => d.help(help),
+            None => d.note("durations: ns us ms s m h d; factors: k M G T Ki Mi Gi Ti"),
+        },
     }
+}
+
+/// The advice for a duration of several units, such as `1h30m`: all of it in the largest unit that
+/// holds a whole number of it, or a sum.
+fn one_unit(text: &str) -> Option<String> {
+    let (mut rest, mut total, mut parts) = (text, 0, Vec::new());
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let unit = rest[number..].find(|c: char| c.is_ascii_digit()).map(|n| number + n);
+        let (part, after) = rest.split_at(unit.unwrap_or(rest.len()));
+        total = time::parse_duration(part)?.checked_add(total)?;
+        parts.push(part);
+        rest = after;
+    }
+    let (one, sum) = (time::duration(total), parts.join(" + "));
+    (parts.len() > 1).then(|| format!("a duration has one unit: `{one}`, or a sum: `{sum}`"))
 }
 
 #[cfg(test)]
@@ -180,6 +196,31 @@ mod tests {
         check("1.5h", Value::Duration(5_400_000_000_000));
         check("3µs", Value::Duration(3_000));
         check("7d", Value::Duration(604_800_000_000_000));
+    }
+
+    #[test]
+    fn a_duration_of_several_units_is_told_in_one_of_the_same_length() {
+        let check = |bad: &str, wanted: &str| {
+            let help = read(bad).1.expect_err(bad).help.unwrap_or_default();
+            let mut pieces = help.split('`');
+            let (one, sum) = (pieces.nth(1), pieces.nth(1).unwrap_or_default());
+            assert_eq!(one, Some(wanted), "{bad}: {help}");
+            let length = |text: &str| match read(text).1 {
+                Ok(Value::Duration(ns)) => ns,
+                other => panic!("{text}: {other:?}"),
+            };
+            assert_eq!(sum.split(" + ").map(length).sum::<i64>(), length(wanted), "{help}");
+        };
+        check("1m30s", "90s");
+        check("1h30m", "90m");
+        check("1d12h", "36h");
+        check("1h0m30s", "3630s");
+        check("1s500ms", "1500ms");
+        check("1m60s", "2m");
+        check("1.5h30m", "2h");
+        for bad in ["12abc3", "5s9", "9223372036s9223372036s"] {
+            assert_eq!(read(bad).1.expect_err(bad).help, None, "{bad}");
+        }
     }
 
     #[test]

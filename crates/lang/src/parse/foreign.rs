@@ -8,7 +8,7 @@ use crate::excerpt::one_line;
 use crate::lex::Kind;
 use crate::tree::{Expr, ExprKind, Spanned, Stage};
 use weir_packet::fields::{self, FieldType};
-use weir_plan::BinaryOp;
+use weir_plan::{BinaryOp, Value};
 
 impl Parser<'_> {
     /// An operator as other languages write it.
@@ -116,34 +116,87 @@ impl Parser<'_> {
         let op = self.bump();
         let right = self.expr_from(OPERAND)?;
         let shown = |e: &Expr| one_line(e.span.of(self.text));
-        let pattern = shown(&right).trim_matches('"').to_owned();
-        let function = match theirs {
-            "matches" | "rlike" | "regexp" | "=~" => "matches",
-            "startswith" | "starts_with" => "starts_with",
-            "endswith" | "ends_with" => "ends_with",
-            "contains" | "has" => "contains",
-            _ if pattern.starts_with('%') == pattern.ends_with('%') => "contains",
-            _ if pattern.ends_with('%') => "starts_with",
-            _ => "ends_with",
-        };
         let field = match &left.node {
             ExprKind::Name(name) => fields::by_name(name).map(|id| id.info().ty),
             _ => None,
         };
-        let help = match field {
-            Some(FieldType::Ip) => {
+        let whole = match field {
+            Some(FieldType::Int | FieldType::Mac | FieldType::Time) => {
+                format!("string({})", shown(&left))
+            }
+            _ => shown(&left),
+        };
+        let help = match (field, &right.node) {
+            (Some(FieldType::Ip), _) => {
                 format!("an address is asked for its network: `{} in 10.0.0.0/8`", shown(&left))
             }
-            _ if matches!(right.node, ExprKind::Name(_)) => {
-                format!("write `{function}({}, {pattern})`", shown(&left))
+            (_, ExprKind::Literal { value: Value::Str(pattern), .. }) => {
+                let question = Question::of(theirs, pattern, whole);
+                format!("write `{}`", question.shown(field == Some(FieldType::Bytes)))
             }
-            _ => {
-                let part = pattern.trim_matches('%');
-                format!("write `{function}({}, \"{part}\")`", shown(&left))
-            }
+            _ => format!("write `{}({whole}, {})`", function(theirs), shown(&right)),
         };
         let message = format!("`{}` is not an operator here", op.of(self.text));
         self.report(Diagnostic::new(Code::ForeignWord, op, message).help(help));
         Some(self.error_expr(left.span.to(right.span)))
+    }
+}
+
+/// The function that asks a text as an operator of another language does.
+fn function(theirs: &str) -> &'static str {
+    match theirs {
+        "matches" | "rlike" | "regexp" | "=~" => "matches",
+        "startswith" | "starts_with" => "starts_with",
+        "endswith" | "ends_with" => "ends_with",
+        _ => "contains",
+    }
+}
+
+/// A question about a text.
+struct Question {
+    /// The function that asks it; `==` where the whole text is given.
+    function: &'static str,
+    whole: String,
+    part: String,
+}
+
+impl Question {
+    /// The question that an operator of another language asks. In the patterns of SQL, `%` stands
+    /// for any characters and `_` for one; `ilike` takes capitals for small letters.
+    fn of(theirs: &str, pattern: &str, whole: String) -> Question {
+        let (whole, pattern) = match theirs {
+            "ilike" => (format!("lower({whole})"), pattern.to_lowercase()),
+            "like" => (whole, pattern.to_owned()),
+            _ => return Question { function: function(theirs), whole, part: pattern.to_owned() },
+        };
+        let part = pattern.trim_matches('%');
+        let (open_start, open_end) = (pattern.starts_with('%'), pattern.ends_with('%'));
+        let function = match (open_start, open_end) {
+            _ if part.contains(['%', '_']) => "matches",
+            (true, true) => "contains",
+            (false, true) => "starts_with",
+            (true, false) => "ends_with",
+            (false, false) => "==",
+        };
+        let part = match function {
+            "matches" => {
+                let (start, end) =
+                    (if open_start { "" } else { "^" }, if open_end { "" } else { "$" });
+                let part = regex::escape(part).replace('%', ".*").replace('_', ".");
+                format!("{start}{part}{end}")
+            }
+            _ => part.to_owned(),
+        };
+        Question { function, whole, part }
+    }
+
+    /// The question as it is asked here; of bytes, where the part is bytes as well.
+    fn shown(&self, bytes: bool) -> String {
+        // A pattern is a text, of bytes as well.
+        let b = if bytes && self.function != "matches" { "b" } else { "" };
+        match self.function {
+            "==" => format!("{} == {b}{:?}", self.whole, self.part),
+            function => format!("{function}({}, {b}{:?})", self.whole, self.part),
+        }
     }
 }

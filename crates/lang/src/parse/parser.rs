@@ -155,8 +155,8 @@ impl Parser<'_> {
     /// else, or a name at the very start of a line.
     pub(super) fn at_statement(&self) -> bool {
         let token = self.token();
-        let line_start =
-            token.span.start == 0 || self.text.as_bytes()[token.span.start - 1] == b'\n';
+        let line_start = token.span.start == 0
+            || matches!(self.text.as_bytes()[token.span.start - 1], b'\n' | b'\r');
         match token.kind {
             Kind::End => true,
             Kind::Name => {

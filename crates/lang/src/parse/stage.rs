@@ -118,7 +118,9 @@ impl<'a> Parser<'a> {
             self.bump();
             return;
         }
-        self.report(match suggest::stage(word).or(near) {
+        let copies = matches!(word, "dedup" | "dedupe") && self.word_ahead(1) == "within";
+        let copies = copies.then_some("deduplicate");
+        self.report(match copies.or(suggest::stage(word)).or(near) {
             _ if matches!(word, "over" | "every" | "by" | "lateness" | "fill") => d.help(format!(
                 "`{word}` goes on with a `summarize`: `| summarize … over 60s every 10s`"
             )),
