@@ -23,14 +23,19 @@ pub const HEADER_LEN: usize = 8;
 const PACKET: u8 = 255;
 /// Flag: extension headers follow.
 const EXTENDED: u8 = 0x04;
+/// Information elements of signals: a number of one byte, a list after its length of one byte.
+const RESTARTS: u8 = 14;
+const EXTENSION_TYPES: u8 = 141;
 
 /// Bytes of the header at the start of `bytes`, with all that comes before the user's packet.
 /// `None` if there is none: another version, GTP', signalling, or a header that is not all there.
 pub fn header_len(bytes: &[u8]) -> Option<usize> {
     let &[flags, kind, ..] = bytes.first_chunk::<HEADER_LEN>()?;
-    if !carries_packet(flags, kind) {
-        return None;
-    }
+    carries_packet(flags, kind).then(|| start(flags, bytes))?
+}
+
+/// Where the part after the extension headers starts.
+fn start(flags: u8, bytes: &[u8]) -> Option<usize> {
     if flags & 7 == 0 {
         return Some(HEADER_LEN);
     }
@@ -52,10 +57,20 @@ pub fn carries_packet(flags: u8, kind: u8) -> bool {
     flags >> 4 == 3 && kind == PACKET
 }
 
-/// Whether `bytes` start with a header of signalling without addresses: echoes, the extension
-/// headers that a peer knows, the end of a tunnel. An error names an address.
+/// Whether `bytes` are signalling without addresses: echoes, the extension headers that a peer
+/// knows, the end of a tunnel, and in them no information elements but the counter of restarts and
+/// the list of extension headers. An error names an address, and so may a private extension.
 pub fn is_signal(bytes: &[u8]) -> bool {
-    matches!(*bytes, [flags, 1 | 2 | 31 | 254, ..] if flags >> 4 == 3)
+    let [flags @ 0x30..0x40, 1 | 2 | 31 | 254, ..] = *bytes else { return false };
+    let Some(mut at) = start(flags, bytes) else { return false };
+    while let Some(element) = bytes.get(at) {
+        at += match *element {
+            RESTARTS => 2,
+            EXTENSION_TYPES => 2 + bytes.get(at + 1).map_or(0, |&len| usize::from(len)),
+            _ => return false,
+        };
+    }
+    true
 }
 
 #[cfg(test)]
@@ -72,6 +87,21 @@ mod tests {
         assert_eq!(header_len(&[0x30, 26, 0, 0, 0, 0, 0, 1]), None, "an error indication");
         assert_eq!(header_len(&[0x20, 255, 0, 0, 0, 0, 0, 1]), None, "GTP'");
         assert_eq!(header_len(&[0x48; 8]), None, "version 2");
-        assert!(is_signal(&[0x32, 1]) && !is_signal(&[0x32, 26]) && !is_signal(&[0x52, 1]));
+    }
+
+    #[test]
+    fn a_signal_names_no_address() {
+        let signal = |flags: u8, kind: u8, elements: &[u8]| {
+            let header = [flags, kind, 0, 4 + elements.len() as u8, 0, 0, 0, 0, 0, 1, 0, 0];
+            is_signal(&[&header, elements].concat())
+        };
+        assert!(signal(0x32, 1, &[]) && signal(0x32, 2, &[14, 7]) && signal(0x32, 254, &[]));
+        assert!(signal(0x32, 31, &[141, 2, 0x85, 0xc0]));
+        assert!(!signal(0x32, 26, &[]) && !signal(0x52, 1, &[]));
+        assert!(!signal(0x32, 31, &[0x85, 0, 4, 192, 0, 2, 123]));
+        assert!(!signal(0x32, 31, &[141, 1, 0x85, 0x85, 0, 4, 192, 0, 2, 123]));
+        assert!(!signal(0x32, 2, &[14, 0, 255, 0, 6, 0, 1, 192, 0, 2, 123]), "a private extension");
+        assert!(is_signal(&[0x30, 254, 0, 0, 0, 0, 0, 1]));
+        assert!(!is_signal(&[0x32, 1, 0, 4, 0, 0, 0, 0]), "cut in its header");
     }
 }

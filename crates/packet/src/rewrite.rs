@@ -23,6 +23,7 @@ mod icmp;
 mod options;
 mod place;
 mod source_route;
+mod transport;
 mod unannounced;
 
 pub use address::{Address, Addresses};

@@ -1,7 +1,7 @@
 //! Checksums over addresses that were renamed (RFC 1071, RFC 1624).
 
 use super::change::Change;
-use super::source_route::{LOOSE, STRICT, options, stops};
+use super::source_route::{HOME_ADDRESS, LOOSE, STRICT, options, options6, stops};
 use crate::walk::Site;
 use crate::{gre, icmp, igmp, ipv4, ipv6, tcp, udp};
 use std::ops::Range;
@@ -53,6 +53,15 @@ pub(super) fn covers(sites: &[Site], frame: &[u8], out: &mut Vec<Cover>) {
                 // (RFC 8200, section 8.1).
                 if let Some(last) = last_stop(frame, at, len) {
                     ip.pseudo[1] = last..last + 16;
+                }
+            }
+            Site::Extension { kind: ipv6::DESTINATION_OPTIONS, at, len } => {
+                // A mobile node sends from where it is; the pseudo-header has its address at home
+                // (RFC 6275, section 11.3.1).
+                let mut options = options6(frame, at, len);
+                let home = options.find(|&(kind, _, len)| kind == HOME_ADDRESS && len == 16);
+                if let Some((_, home, _)) = home {
+                    ip.pseudo[0] = home..home + 16;
                 }
             }
             Site::Transport { proto, at, end } => out.extend(transport(&ip, frame, proto, at..end)),

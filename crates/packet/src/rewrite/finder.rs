@@ -1,7 +1,7 @@
 //! Collects where the addresses of a frame stand.
 
 use super::address::{Address, Addresses};
-use crate::walk::TunnelPorts;
+use crate::walk::{Site, TunnelPorts};
 
 /// An address: of 4 or 16 bytes one of IP, of 6 a MAC address.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub(super) struct AddressPlace {
 /// Reads headers of a frame, and notes the places of addresses that are to be renamed.
 pub(super) struct Finder<'a> {
     pub(super) frame: &'a [u8],
+    /// The headers that the walk found.
+    pub(super) sites: &'a [Site],
     /// Bytes of the frame on the wire.
     pub(super) len: usize,
     /// Which ports mean tunnels besides their own.

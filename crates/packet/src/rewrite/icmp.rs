@@ -3,12 +3,21 @@
 use super::address::Address;
 use super::finder::Finder;
 use crate::icmp;
-use crate::walk::sites;
+use crate::walk::{Site, sites};
 use std::ops::Range;
 
-/// Options of neighbour discovery without addresses: MTU, advertisement interval, home agent,
-/// time stamp, nonce, flags, search list, captive portal.
-const PLAIN_DISCOVERY: [u8; 8] = [5, 7, 8, 13, 14, 26, 31, 37];
+/// Options of neighbour discovery without addresses, with their lengths if these are fixed: MTU,
+/// advertisement interval, home agent, time stamp, nonce, flags, search list. The address of a
+/// captive portal (37) is a text, which may name a host by its number.
+const PLAIN_DISCOVERY: [(u8, Option<usize>); 7] = [
+    (5, Some(8)),
+    (7, Some(8)),
+    (8, Some(8)),
+    (13, Some(16)),
+    (14, None),
+    (26, Some(8)),
+    (31, None),
+];
 
 impl Finder<'_> {
     pub(super) fn icmp(&mut self, packet: Range<usize>) {
@@ -81,26 +90,30 @@ impl Finder<'_> {
             match kind {
                 1 | 2 if len == 8 => self.either_mac(start + 2),
                 // The prefix of a network.
-                3 => self.either(start + 16, 16),
+                3 if len == 32 => self.either(start + 16, 16),
                 // A router for names (RFC 8106).
-                25 => {
+                25 if len % 16 == 8 => {
                     let servers = self.byte(start + 1).map(|words| u16::from(words / 2));
                     self.list(start + 8, servers, 16);
                 }
-                // A packet that was redirected, which the walk went into.
-                4 => {}
-                _ if PLAIN_DISCOVERY.contains(&kind) => {}
-                _ => {
-                    self.unread_ip();
-                    self.unread_mac();
-                }
+                // A packet that was redirected. The walk goes into one of a redirect, and into none
+                // of other messages.
+                sites::REDIRECTED if self.is_entered(start + 8, end.min(start + len)) => {}
+                _ if PLAIN_DISCOVERY.contains(&(kind, None)) => {}
+                _ if PLAIN_DISCOVERY.contains(&(kind, Some(len))) => {}
+                _ => self.unread(),
             }
         }
         if next + 1 < end {
             // An option of no length: what comes after it can't be told.
-            self.unread_ip();
-            self.unread_mac();
+            self.unread();
         }
+    }
+
+    /// Whether the walk went into a packet that starts there, or none of it was captured.
+    fn is_entered(&self, at: usize, end: usize) -> bool {
+        let starts = |site: &Site| *site == Site::Ipv4 { at } || *site == Site::Ipv6 { at };
+        at >= end || self.sites.iter().any(starts)
     }
 
     /// Listeners of groups (RFC 2236, RFC 3376).

@@ -6,7 +6,7 @@
 
 use super::address::Address;
 use super::finder::Finder;
-use super::source_route::{LOOSE, RECORD, STRICT, options, stops};
+use super::source_route::{HOME_ADDRESS, LOOSE, RECORD, STRICT, options, options6, stops};
 use crate::{geneve, ipv4, tcp};
 
 /// The IPv4 option that asks for time stamps, with addresses where its flags say so.
@@ -14,9 +14,6 @@ const TIMESTAMP: u8 = 68;
 
 /// IPv4 options without addresses: security (130, 133, 134), stream identifier, router alert.
 const PLAIN_OPTIONS: [u8; 5] = [130, 133, 134, 136, 148];
-
-/// The IPv6 option that holds an address.
-const HOME_ADDRESS: u8 = 0xc9;
 
 /// The IPv6 option that makes the next one start where it should.
 const PADDING6: u8 = 1;
@@ -39,15 +36,36 @@ const ADD_ADDRESS: u8 = 3;
 const MPTCP_LAST: u8 = 8;
 
 /// Chunks of SCTP without addresses: data and its acknowledgements, the end of an association,
-/// congestion, authentication, other streams, padding. A cookie or a heartbeat holds what its maker
-/// likes, which may be an address.
-const PLAIN_CHUNKS: [u8; 14] = [0, 3, 7, 8, 11, 12, 13, 14, 15, 64, 130, 132, 192, 194];
+/// congestion, authentication, padding. A cookie or a heartbeat holds what its maker likes, which
+/// may be an address.
+const PLAIN_CHUNKS: [u8; 13] = [0, 3, 7, 8, 11, 12, 13, 14, 15, 64, 132, 192, 194];
 
 /// The chunk of SCTP that opens an association, its length without parameters, and parameters of it
-/// that are addresses or names.
+/// without addresses, with their lengths if these are fixed: more time for a cookie, types of
+/// addresses (RFC 9260), congestion marks, checksums of zero (RFC 9653), what authenticates
+/// (RFC 4895), extensions, skipped data (RFC 3758), the kind of the upper layer (RFC 5061).
 const INIT: u8 = 1;
 const INIT_LEN: usize = 20;
-const ADDRESS_PARAMETERS: [u16; 3] = [5, 6, 11];
+const INIT_PARAMETERS: [(u16, Option<usize>); 10] = [
+    (9, Some(8)),
+    (12, None),
+    (0x8000, Some(4)),
+    (0x8001, Some(8)),
+    (0x8002, None),
+    (0x8003, None),
+    (0x8004, None),
+    (0x8008, None),
+    (0xc000, Some(4)),
+    (0xc006, Some(8)),
+];
+
+/// The parameter of SCTP that is padding (RFC 4820).
+const PADDING_PARAMETER: u16 = 0x8005;
+
+/// The chunk of SCTP that resets or adds streams, and its parameters, which are numbers (RFC 6525).
+const RECONFIGURATION: u8 = 130;
+const STREAM_PARAMETERS: [(u16, Option<usize>); 6] =
+    [(13, None), (14, None), (15, Some(8)), (16, None), (17, Some(12)), (18, Some(12))];
 
 /// Classes of GENEVE options that hold identifiers of their own, and no addresses: Open Virtual
 /// Network, load balancers of AWS.
@@ -101,23 +119,13 @@ impl Finder<'_> {
 
     /// The options of an IPv6 header: the home address of a mobile node (RFC 6275, section 6.3).
     pub(super) fn options6(&mut self, at: usize, len: usize) {
-        let end = at + len;
-        let mut at = at + 2;
-        while at < end {
-            let Some(kind) = self.byte(at) else { return };
-            if kind == 0 {
-                at += 1;
-                continue;
-            }
-            let Some(len) = self.byte(at + 1) else { return };
-            let next = at + 2 + usize::from(len);
+        for (kind, start, len) in options6(self.frame, at, len) {
             match (kind, len) {
-                (HOME_ADDRESS, 16) => self.put(Address::IpSrc, at + 2, 16),
-                (PADDING6, _) => self.unread_ip_in(at + 2, next),
+                (HOME_ADDRESS, 16) => self.put(Address::IpSrc, start, 16),
+                (PADDING6, _) => self.unread_ip_in(start, start + len),
                 _ if PLAIN_OPTIONS6.contains(&kind) => {}
                 _ => self.unread_ip(),
             }
-            at = next;
         }
     }
 
@@ -192,7 +200,12 @@ impl Finder<'_> {
         while at + 4 <= end {
             let len = usize::from(self.word(at + 2).unwrap_or(0));
             match self.byte(at) {
-                Some(INIT) => self.sctp_parameters(at + INIT_LEN, (at + len).min(end)),
+                Some(INIT) => {
+                    self.sctp_parameters(at + INIT_LEN, (at + len).min(end), &INIT_PARAMETERS);
+                }
+                Some(RECONFIGURATION) => {
+                    self.sctp_parameters(at + 4, (at + len).min(end), &STREAM_PARAMETERS);
+                }
                 Some(kind) if PLAIN_CHUNKS.contains(&kind) => {}
                 _ => self.unread_ip(),
             }
@@ -203,11 +216,18 @@ impl Finder<'_> {
         }
     }
 
-    fn sctp_parameters(&mut self, mut at: usize, end: usize) {
+    /// Parameters of a chunk, of which these hold no addresses.
+    fn sctp_parameters(&mut self, mut at: usize, end: usize, plain: &[(u16, Option<usize>)]) {
         while at + 4 <= end {
             let (kind, len) = (self.word(at), usize::from(self.word(at + 2).unwrap_or(0)));
-            if len < 4 || kind.is_none_or(|kind| ADDRESS_PARAMETERS.contains(&kind)) {
-                return self.unread_ip();
+            let is_plain = |&(known, fixed): &(u16, Option<usize>)| {
+                kind == Some(known) && fixed.is_none_or(|fixed| fixed == len)
+            };
+            match kind {
+                _ if len < 4 => return self.unread_ip(),
+                Some(PADDING_PARAMETER) => self.unread_ip_in(at + 4, (at + len).min(end)),
+                _ if plain.iter().any(is_plain) => {}
+                _ => return self.unread_ip(),
             }
             at += len.next_multiple_of(4);
         }

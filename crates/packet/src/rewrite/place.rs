@@ -13,8 +13,9 @@ const FCS_LEN: usize = 4;
 /// in them, after a header of 26 bytes (Cisco's ISL).
 const INTER_SWITCH: [[u8; 5]; 2] = [[1, 0, 0x0c, 0, 0], [3, 0, 0x0c, 0, 0]];
 
-/// The protocol number of SCTP.
+/// Protocol numbers of SCTP and UDP-Lite.
 const SCTP: u8 = 132;
+const UDP_LITE: u8 = 136;
 
 /// Protocols whose payload the walk goes into: packets in packets, GRE, EtherIP, MPLS.
 const TUNNELS: [u8; 5] = [4, 41, gre::PROTOCOL, 97, 137];
@@ -35,9 +36,9 @@ pub(super) fn places(
     which: Addresses,
     out: &mut Vec<AddressPlace>,
 ) -> bool {
-    let mut finder = Finder { frame, ports, len, which, out, is_complete: true };
+    let mut finder = Finder { frame, sites, ports, len, which, out, is_complete: true };
     sites.iter().for_each(|site| finder.site(site));
-    finder.unannounced(sites);
+    finder.unannounced();
     finder.is_complete
 }
 
@@ -132,6 +133,11 @@ impl Finder<'_> {
                 let ports = ports.map(|port| port.map(|port| self.ports.standard(port)));
                 let data = packet.start + udp::HEADER_LEN;
                 self.by_port(ports, data..packet.end, opaque::in_datagram);
+            }
+            UDP_LITE => {
+                let ports = ports.map(|port| port.map(|port| self.ports.standard(port)));
+                let data = packet.start + udp::HEADER_LEN;
+                self.by_port(ports, data..packet.end, opaque::in_lite_datagram);
             }
             icmp::PROTOCOL => self.icmp(packet),
             icmp::PROTOCOL_V6 => self.icmp6(packet),

@@ -1,4 +1,4 @@
-//! Where routes stand in IP headers, for those who look for addresses and for checksums.
+//! Where routes and options stand in IP headers, for the search for addresses and for checksums.
 
 use crate::ipv4;
 
@@ -6,6 +6,9 @@ use crate::ipv4;
 pub(super) const RECORD: u8 = 7;
 pub(super) const LOOSE: u8 = 131;
 pub(super) const STRICT: u8 = 137;
+
+/// The IPv6 option that holds the address of a mobile node at home (RFC 6275, section 6.3).
+pub(super) const HOME_ADDRESS: u8 = 0xc9;
 
 /// The options of an IPv4 header of so many bytes: kind, start, length. The last one has the length
 /// 0 if it does not end within what was captured of the header; the end of options (kind 0) reaches
@@ -39,6 +42,29 @@ pub(super) fn options(
                 }
             }
         }
+    })
+}
+
+/// The options in an extension header of IPv6 that is so long: kind, and start and length of the
+/// data. The last one may reach beyond the header.
+pub(super) fn options6(
+    frame: &[u8],
+    header: usize,
+    len: usize,
+) -> impl Iterator<Item = (u8, usize, usize)> + '_ {
+    let mut at = header + 2;
+    std::iter::from_fn(move || {
+        while at < header + len {
+            let kind = *frame.get(at)?;
+            if kind == 0 {
+                at += 1;
+                continue;
+            }
+            let (start, len) = (at + 2, usize::from(*frame.get(at + 1)?));
+            at = start + len;
+            return Some((kind, start, len));
+        }
+        None
     })
 }
 

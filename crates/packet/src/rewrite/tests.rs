@@ -287,6 +287,18 @@ fn routes_and_reports_are_rewritten() {
     };
     let out = rewritten(LinkType::RAW, &frame(TRUE), &Address::ALL);
     assert_eq!(out, frame(TRUE.renamed()));
+    let moved = |h: Hosts| {
+        // The pseudo-header has the address at home.
+        let packet = Frame::raw().ipv6(h.a6, h.b6).udp(1, 2).payload(b"moved").bytes();
+        let home = [&[1, 2, 0, 0, 0xc9, 16][..], &h.a6.octets()].concat();
+        let mut out = Frame::raw().ipv6(h.b6, h.b6).extension(60, &home).bytes();
+        out[4..6].copy_from_slice(&((24 + packet.len() - 40) as u16).to_be_bytes());
+        out[40] = 17;
+        out.extend(&packet[40..]);
+        out
+    };
+    let out = rewritten(LinkType::RAW, &moved(TRUE), &Address::ALL);
+    assert_eq!(out, moved(TRUE.renamed()));
     let options = |h: Hosts| [&[7, 11, 12][..], &h.a, &h.b, &[0]].concat();
     let recorded =
         |h: Hosts| Frame::raw().ipv4(h.a, h.b).options(&options(h)).udp(1, 2).payload(b"x").bytes();

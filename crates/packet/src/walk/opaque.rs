@@ -4,6 +4,8 @@
 //! encrypted. A port only hints at what a datagram carries: there, what is known to carry packets,
 //! to tell of them or to route them may hide addresses, and the rest is taken for data.
 
+use super::ports::UDP_TUNNELS;
+
 /// EtherTypes of which no address of a packet is in the payload: flow control, slow protocols, what
 /// substations send (GOOSE, its management, sampled values), port authentication, and LLDP, which
 /// says what a station likes of itself.
@@ -29,9 +31,10 @@ pub(super) fn in_llc(start: [u8; 3]) -> bool {
     }
 }
 
-/// Protocols that Cisco numbers, by which a station says something of itself: link aggregation,
-/// spanning tree, unidirectional links, CDP, VLANs, trunks.
-const PLAIN_CISCO: [u16; 6] = [0x0104, 0x010b, 0x0111, 0x2000, 0x2003, 0x2004];
+/// Protocols that Cisco numbers, by which a station says something of itself: spanning tree, CDP.
+/// Others name stations: link aggregation and trunks by MAC addresses, VLANs by the IP address of
+/// the last one that changed them, unidirectional links by a text.
+const PLAIN_CISCO: [u16; 2] = [0x010b, 0x2000];
 
 /// The same of an organization's own number after SNAP: bridges (IEEE 802.1) and others carry
 /// frames; AppleTalk has addresses of its own.
@@ -61,8 +64,8 @@ pub(super) fn in_slarp(payload: &[u8]) -> bool {
     !payload.starts_with(&[0, 0, 0, 2])
 }
 
-/// Protocols over IP that hold no addresses, or are encrypted: DCCP, ESP, UDP-Lite.
-const PLAIN_PROTOCOLS: [u8; 3] = [33, 50, 136];
+/// Protocols over IP that hold no addresses, or are encrypted: DCCP, ESP.
+const PLAIN_PROTOCOLS: [u8; 2] = [33, 50];
 
 /// The same of the payload of IP, of a protocol that is not read.
 pub(crate) fn in_protocol(protocol: u8) -> bool {
@@ -83,18 +86,19 @@ const CARRIERS: [u16; 43] = [
 /// 10500), rendezvous points, RIP, LDP, AODV, OLSR, keystrokes (1101), HSRP, WCCP, flow records
 /// (2055, 4739, 6343, 9995, 9996), DLSw, GTP control, WiMAX, access points (2313, 2887), caches
 /// (3121, 3130), GLBP, GTP', RSVP, echoes of labels and of BFD, port mappings, neighbours of
-/// MikroTik, Babel, clusters, PFCP, tables of connections (8848).
-const TELLERS: [u16; 39] = [
-    269, 434, 496, 520, 521, 646, 654, 698, 699, 1101, 1985, 2029, 2048, 2055, 2067, 2123, 2231,
-    2313, 2887, 3121, 3130, 3222, 3386, 3455, 3503, 3785, 4739, 5350, 5351, 5436, 5678, 6343, 6696,
-    8116, 8805, 8848, 9995, 9996, 10500,
+/// MikroTik, Babel, clusters, PFCP, tables of connections (8848), links (LMP), radio links (DLEP).
+const TELLERS: [u16; 41] = [
+    269, 434, 496, 520, 521, 646, 654, 698, 699, 701, 854, 1101, 1985, 2029, 2048, 2055, 2067,
+    2123, 2231, 2313, 2887, 3121, 3130, 3222, 3386, 3455, 3503, 3785, 4739, 5350, 5351, 5436, 5678,
+    6343, 6696, 8116, 8805, 8848, 9995, 9996, 10500,
 ];
 
-/// TCP ports of both kinds: BGP, MSDP, LDP, XOT, remote captures, DLSw, GTP, ATM, GTP', PCEP, LISP,
-/// IPFIX, OpenFlow, STT, BMP.
-const STREAMS: [u16; 19] = [
-    179, 639, 646, 925, 1998, 2002, 2065, 2067, 2123, 2152, 2812, 3386, 4189, 4342, 4739, 6633,
-    6653, 7471, 11019,
+/// TCP ports of both kinds: BGP, origins of routes (323, 324), MSDP, LDP, DLEP, XOT, remote
+/// captures, DLSw, GTP, the daemons of Zebra (2600 to 2609), ATM, GTP', PCEP, LISP, IPFIX,
+/// OpenFlow, STT, BMP.
+const STREAMS: [u16; 32] = [
+    179, 323, 324, 639, 646, 854, 925, 1998, 2002, 2065, 2067, 2123, 2152, 2600, 2601, 2602, 2603,
+    2604, 2605, 2606, 2607, 2608, 2609, 2812, 3386, 4189, 4342, 4739, 6633, 6653, 7471, 11019,
 ];
 
 /// How datagrams start that carry mirrored frames of 802.11 on any port (PEEKREMOTE).
@@ -103,6 +107,11 @@ const MIRRORED: [u8; 4] = [0, 0xff, 0xab, 0xcd];
 /// The same of datagrams of UDP from or to this port.
 pub(crate) fn in_datagram(port: u16, data: &[u8]) -> bool {
     CARRIERS.contains(&port) || TELLERS.contains(&port) || data.starts_with(&MIRRORED)
+}
+
+/// The same of datagrams of UDP-Lite, of which the walk goes into no tunnel.
+pub(crate) fn in_lite_datagram(port: u16, data: &[u8]) -> bool {
+    UDP_TUNNELS.iter().any(|(_, tunnel)| *tunnel == port) || in_datagram(port, data)
 }
 
 /// The same of segments of TCP from or to this port.
@@ -131,6 +140,8 @@ mod tests {
         assert!(in_protocol(253) && in_protocol(112) && !in_protocol(50));
         assert!(in_datagram(4754, &[]) && in_datagram(520, &[]) && !in_datagram(53, &[]));
         assert!(in_segment(7471, &[]) && !in_segment(80, &[]));
+        assert!(in_lite_datagram(4789, &[]) && in_lite_datagram(520, &[]));
+        assert!(!in_lite_datagram(53, &[]));
     }
 
     #[test]

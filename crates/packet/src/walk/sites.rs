@@ -124,7 +124,7 @@ fn stated_len(packet: &[u8]) -> Option<usize> {
 }
 
 /// The option of neighbour discovery that holds a packet.
-const REDIRECTED: u8 = 4;
+pub(crate) const REDIRECTED: u8 = 4;
 
 /// The options of neighbour discovery from `at` on: kind, start, length.
 pub(crate) fn options(

@@ -18,6 +18,10 @@ pub(super) type Hidden = (&'static str, Frame, Range<usize>);
 
 const NONE: Range<usize> = 0..0;
 
+/// Addresses of a host of version 4 behind a translator, and of a segment.
+const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0xc613, 0xc94d);
+const SEGMENT: Ipv6Addr = Ipv6Addr::new(0x5f00, 1, 2, 3, 0, 0, 0, 4);
+
 fn ethernet(kind: u16, parts: &[&[u8]]) -> Frame {
     TRUE.ethernet().put(12, &kind.to_be_bytes()).payload(&parts.concat())
 }
@@ -51,6 +55,10 @@ fn links() -> Vec<Hidden> {
     let length = |parts: &[&[u8]]| {
         let body = parts.concat();
         ethernet(body.len() as u16, &[&body])
+    };
+    let cisco = |number: u16, parts: &[&[u8]]| {
+        let number = number.to_be_bytes();
+        length(&[&[0xaa, 0xaa, 3, 0, 0, 0x0c], &number, &parts.concat()])
     };
     let cooked = |protocol: u16| {
         let frame = Frame::cooked().put(14, &protocol.to_be_bytes());
@@ -139,6 +147,14 @@ fn links() -> Vec<Hidden> {
         ),
         ("LLC of ARP", length(&[&[0x98, 0x98, 3], &packet]), NONE),
         ("LLC of IPX", length(&[&[0xe0, 0xe0, 3], &inner]), 16..20),
+        ("link aggregation of Cisco", cisco(0x0104, &[&[1, 5], &MAC_A, &[0; 8]]), NONE),
+        (
+            "a link in one direction",
+            cisco(0x0111, &[&[0x21, 0, 0, 0, 0, 1, 0, 10], &MAC_A]),
+            22..26,
+        ),
+        ("the last to change VLANs", cisco(0x2003, &[&[1, 1, 0, 4], &[7; 36], &A]), 22..26),
+        ("a neighbour of a trunk", cisco(0x2004, &[&[1, 0, 4, 0, 10], &MAC_A]), 22..27),
         ("IPX without LLC", length(&[&[0xff, 0xff, 0, 40], &inner]), 16..20),
     ]
 }
@@ -252,6 +268,11 @@ fn tunnels_of_no_form() -> Vec<Hidden> {
             ),
             44..50,
         ),
+        (
+            "a GTP signal that names an address",
+            udp(2152, &[&[0x32, 31, 0, 11, 0, 0, 0, 0, 0, 1, 0, 0, 0x85, 0, 4], &A]),
+            54..55,
+        ),
         ("GTP of another version", udp(2152, &[&[0x50, 255, 0, 33, 0, 0, 0, 0], &packet]), 43..50),
         (
             "an address behind a bubble of Teredo",
@@ -283,6 +304,12 @@ fn elsewhere() -> Vec<Hidden> {
     let six = Frame::raw().ipv6(B6, A6).udp(1, 2).payload(b"inner").bytes();
     let arp = TRUE.ethernet().arp(arp::REPLY, (MAC_A, A.into()), (MAC_B, B.into())).bytes();
     let tcp = |port: u16, parts: &[&[u8]]| TRUE.four().tcp(port, 50_000).payload(&parts.concat());
+    let lite = |port: u16, parts: &[&[u8]]| {
+        let [a, b] = port.to_be_bytes();
+        ip(136, &[&[0xc3, 0x50, a, b, 0, 8, 0, 0], &parts.concat()])
+    };
+    let discovered = [&MAC_B[..], &MAC_A, &[0x88, 0xcc, 2, 7, 4], &MAC_A].concat();
+    let six_to = |to: Ipv6Addr| Frame::raw().ipv6(B6, to).udp(1, 2).payload(b"inner").bytes();
     let route = [&[2, 2, 0, 0, 0, 2, 0, 0][..], &A, &[255; 4], &B, &[0, 0, 0, 1]].concat();
     vec![
         ("GRE in UDP", udp(4754, &[&[0, 0, 8, 0], &packet]), 42..46),
@@ -298,6 +325,27 @@ fn elsewhere() -> Vec<Hidden> {
         ("a packet on any port", udp(7777, &[&[9; 5], &packet]), 42..47),
         ("a packet of version 6 on any port", udp(7777, &[&[9; 7], &six]), 42..49),
         ("ARP on any port", udp(7777, &[&[9; 3], &arp[14..]]), 42..45),
+        ("a neighbour of DLEP", udp(854, &[&[b'D', b'L', b'E', b'P', 0, 1, 0, 11], &A]), 42..50),
+        ("a session of DLEP", tcp(854, &[&[0, 9, 0, 9, 0, 8, 0, 5, 1], &A]), 54..63),
+        (
+            "the origin of a route",
+            tcp(323, &[&[0, 4, 0, 0, 0, 0, 0, 20, 1, 24, 24, 0], &A]),
+            54..66,
+        ),
+        ("the same over TLS", tcp(324, &[&[0, 4, 0, 0, 0, 0, 0, 20, 1, 24, 24, 0], &A]), 54..66),
+        ("a route of Zebra", tcp(2600, &[&[0, 24, 255, 2, 0, 0, 0, 0, 0, 7], &A]), 54..64),
+        ("another daemon of Zebra", tcp(2609, &[&[0, 24, 255, 2, 0, 0, 0, 0, 0, 7], &A]), 54..64),
+        ("an interface of LMP", udp(701, &[&[0x10, 0, 0, 1, 0, 28, 0, 0, 1, 1, 0, 8], &A]), 42..54),
+        ("a route of RIP in UDP-Lite", lite(520, &[&route]), 42..46),
+        ("VXLAN in UDP-Lite", lite(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0], &discovered]), 42..50),
+        ("version 6 to a host of version 4", udp(7777, &[&[9; 7], &six_to(NAT64)]), 42..49),
+        ("version 6 to a segment", udp(7777, &[&[9; 7], &six_to(SEGMENT)]), 42..49),
+        ("version 6 before a tag", udp(7777, &[&[9; 4], &six, &[9; 16]]), 42..46),
+        (
+            "ESP that does not encrypt",
+            ip(50, &[&[0, 0, 16, 1, 0, 0, 0, 1], &six, &[1, 2, 3, 3, 41], &[9; 16]]),
+            34..42,
+        ),
         ("a packet in an echo", TRUE.four().icmp(8, 0).payload(&packet), 38..42),
         (
             "a packet after its packet",
@@ -322,6 +370,13 @@ fn messages() -> Vec<Hidden> {
     let error = Frame::raw().ipv4(B, A).icmp(3, 1).payload(&TRUE.quoted());
     let errors =
         (0..5).fold(error, |inner, _| Frame::raw().ipv4(B, A).icmp(3, 1).payload(&inner.bytes()));
+    let redirected = |n: usize| {
+        // Of a packet of 1440 bytes only these are there.
+        let mut packet = TRUE.quoted6();
+        packet[4..6].copy_from_slice(&1400u16.to_be_bytes());
+        let option = [&[4, 9, 0, 0, 0, 0, 0, 0][..], &packet[..64]].concat();
+        option.repeat(n)
+    };
     let sctp = |chunk: &[u8]| ip(132, &[&[0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0], chunk]);
     vec![
         ("errors about errors", TRUE.four().icmp(3, 1).payload(&errors.bytes()), NONE),
@@ -410,6 +465,33 @@ fn messages() -> Vec<Hidden> {
             { sctp(&[&[1, 0, 0, 28][..], &[0; 16], &[0, 5, 0, 8], &A].concat()) },
             47..48,
         ),
+        (
+            "another address of an association",
+            sctp(
+                &[&[1, 0, 0, 36][..], &[0; 16], &[0xc0, 4, 0, 16, 0, 0, 0, 9, 0, 5, 0, 8], &A]
+                    .concat(),
+            ),
+            67..68,
+        ),
+        (
+            "an address that joins an association",
+            sctp(
+                &[&[1, 0, 0, 36][..], &[0; 16], &[0xc0, 1, 0, 16, 0, 0, 0, 9, 0, 5, 0, 8], &A]
+                    .concat(),
+            ),
+            67..68,
+        ),
+        (
+            "a parameter of another length",
+            sctp(&[&[1, 0, 0, 28][..], &[0; 16], &[0xc0, 0, 0, 8], &A].concat()),
+            NONE,
+        ),
+        (
+            "padding of an association that is not",
+            sctp(&[&[1, 0, 0, 28][..], &[0; 16], &[0x80, 5, 0, 8], &A].concat()),
+            NONE,
+        ),
+        ("an address in a reset of streams", sctp(&with(&[130, 0, 0, 12, 0, 5, 0, 8])), 47..48),
         ("a cookie", sctp(&with(&[10, 0, 0, 8])), 47..48),
         ("a chunk of no length", sctp(&with(&[3, 0, 0, 0, 5, 0, 0, 8])), NONE),
         (
@@ -419,6 +501,28 @@ fn messages() -> Vec<Hidden> {
                 discovery(TRUE, 135, &[B6], &option)
             },
             80..86,
+        ),
+        ("a second redirected packet", discovery(TRUE, 137, &[A6, B6], &redirected(2)), NONE),
+        (
+            "a redirected packet in an advertisement",
+            discovery(TRUE, 136, &[A6], &redirected(1)),
+            NONE,
+        ),
+        (
+            "a portal",
+            {
+                let option = [&[0; 8][..], &[37, 2], b"http://1.2.3.4"].concat();
+                discovery(TRUE, 134, &[], &option)
+            },
+            NONE,
+        ),
+        (
+            "a longer option of a size",
+            {
+                let option = [&[5, 3][..], &[0; 6], &A6.octets()].concat();
+                discovery(TRUE, 136, &[A6], &option)
+            },
+            NONE,
         ),
         (
             "more of a record",
@@ -466,6 +570,31 @@ fn a_frame_on_any_port_does_not_leave() {
     let stream = [&[9; 40][..], &packet(), &[9; 40]].concat();
     let segment = TRUE.four().tcp(7777, 50_000).payload(&stream).bytes();
     assert_eq!(attempt(LinkType::ETHERNET, &segment, segment.len(), &[Address::IpDst]), None);
+}
+
+/// An inner packet of version 6 that is longer than what is there of it.
+#[test]
+fn a_packet_that_goes_on_elsewhere_does_not_leave() {
+    let six = |to: Ipv6Addr| Frame::raw().ipv6(B6, to).udp(1, 2).payload(&[7; 1400]).bytes();
+    let stream = Frame::raw().ipv6(B6, A6).tcp(1, 2).payload(&[7; 1400]).bytes();
+    let frame = [&MAC_B[..], &MAC_A, &[0x86, 0xdd], &six(A6)].concat();
+    let datagram = Frame::raw().ipv4(A, B).udp(50_000, 7777);
+    let datagram = datagram.payload(&[&[8, 0, 0, 0, 0, 0, 7, 0][..], &frame].concat()).bytes();
+    let tcp = |data: &[u8]| TRUE.four().tcp(7777, 50_000).payload(&[&[5, 0xdc], data].concat());
+    let frames = [
+        ("in a quote", TRUE.four().icmp(11, 0).payload(&datagram[..128])),
+        ("in a first fragment", {
+            TRUE.four().fragment(0, true).put(9, &[17]).payload(&datagram[20..1420])
+        }),
+        ("in a segment", tcp(&six(A6)[..1200])),
+        ("to a host of version 4", tcp(&six(NAT64)[..1200])),
+        ("of TCP", tcp(&stream[..1200])),
+    ];
+    for (name, frame) in frames {
+        let bytes = frame.bytes();
+        let out = attempt(frame.link(), &bytes, bytes.len(), &Address::ALL);
+        assert_eq!(out, None, "{name}: {bytes:02x?}");
+    }
 }
 
 /// The captured bytes of such a frame that was cut show no address either.
@@ -534,6 +663,13 @@ fn what_can_hold_no_address_leaves() {
             udp(6081, &[&[2, 0, 8, 0, 0, 0, 7, 0, 1, 8, 3, 1, 1, 2, 3, 4], &packet]),
         ),
         ("VXLAN with a policy", udp(4789, &[&[0x88, 0, 0, 5, 0, 0, 7, 0], &inner()])),
+        ("spanning tree of Cisco", length(&[0xaa, 0xaa, 3, 0, 0, 0x0c, 1, 0x0b, 0, 0])),
+        ("a text in zeros", udp(7777, &[b"hello foo", &[0; 61]])),
+        ("UDP-Lite", ip(136, &[&[0xc3, 0x50, 0, 53, 0, 8, 0, 0], &[7; 40]])),
+        (
+            "extension headers of GTP",
+            udp(2152, &[&[0x32, 31, 0, 8, 0, 0, 0, 0, 0, 1, 0, 0, 141, 2, 0x85, 0xc0]]),
+        ),
         ("a GTP echo", udp(2152, &[&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0]])),
         ("a short TCP option", tcp(&[28, 4, 0, 7, 254, 4, 0xf9, 0x89])),
         ("fast open", tcp(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0])),
@@ -546,6 +682,18 @@ fn what_can_hold_no_address_leaves() {
             ip(
                 132,
                 &[&[0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 24], &[7; 16], &[0x80, 0, 0, 4]],
+            ),
+        ),
+        ("an association with extensions", {
+            let known = [0x80, 8, 0, 6, 0xc1, 0x80, 0, 0, 0xc0, 0, 0, 4, 0x80, 5, 0, 8, 0, 0, 0, 0];
+            let start = [0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 40];
+            ip(132, &[&start, &[7; 16], &known])
+        }),
+        (
+            "a reset of streams",
+            ip(
+                132,
+                &[&[0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 130, 0, 0, 12, 0, 15, 0, 8, 0, 0, 0, 1]],
             ),
         ),
         ("labels after a quote of no length", error_with(0, 1, [9; 4])),
