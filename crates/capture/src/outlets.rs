@@ -13,7 +13,7 @@ pub use error::OutletError;
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
 use crate::send::place::{Place, PlaceError};
 use crate::send::{DEVICES, OpenTransmit, Wire};
-use crate::write::{Files, Folder, Missing, Rotation};
+use crate::write::{Files, FilesInUse, Folder, Missing, Rotation};
 use captured::{captured_interface, check_place, check_wire};
 use std::io;
 use std::path::PathBuf;
@@ -108,6 +108,11 @@ impl Outlets {
             kernel_gives: false,
             begun: false,
         }
+    }
+
+    /// The files that the run reads and writes, captures among them: no outlet is one of them.
+    pub fn among(&mut self, in_use: &FilesInUse) {
+        self.files.all.among(in_use);
     }
 
     /// Opens devices of DPDK by this; without it they are refused.

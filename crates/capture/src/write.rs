@@ -3,13 +3,14 @@
 //! A name that ends in `.pcapng` is a pcapng file, which takes frames of any link types, an
 //! interface for each; any other is a pcap file, all of whose frames have the link type of its
 //! first. Both keep nanoseconds. `-` is standard output, as pcap. An existing file is overwritten,
-//! unless it is a capture being read. An outlet that comes when packets are being sent already is a
-//! new file in a folder that was given for that.
+//! unless the run reads it or has it as another output. An outlet that comes when packets are being
+//! sent already is a new file in a folder that was given for that.
 
 mod error;
 mod folder;
 mod format;
 mod id;
+mod in_use;
 mod made;
 mod output;
 mod rotate;
@@ -19,6 +20,7 @@ mod untouched;
 pub use error::WriteError;
 pub use folder::Folder;
 pub use format::to_pcapng;
+pub use in_use::{FilesInUse, ReadAs};
 pub use made::Made;
 pub use rotate::Rotation;
 pub use stoppable::StoppableWriter;
@@ -41,13 +43,16 @@ use weir_packet::interface::InterfaceNames;
 /// Whether a path leads to a plain file that is among the captures being read, by whatever name.
 pub fn is_read(path: &Path, captures: &[String]) -> bool {
     let id = std::fs::metadata(path).ok().and_then(|meta| FileId::of(&meta));
-    id.is_some() && captures.iter().any(|name| FileId::of_capture(name) == id)
+    id.is_some() && captures.iter().any(|name| FileId::of_read(Path::new(name)) == id)
 }
 
 /// Capture files that frames go to, by the names of their outlets.
 pub struct Files {
     pass: Option<String>,
-    read: Vec<String>,
+    /// The files that the run reads and writes, ...
+    in_use: FilesInUse,
+    /// ... and those among them that are outlets.
+    own: Vec<FileId>,
     /// Names that are not files.
     others: Vec<String>,
     /// The open files, ...
@@ -76,15 +81,18 @@ impl Files {
     /// Files for the outlets of a run that reads the captures `read`. Packets that pass go to the
     /// file `pass`; without it they are not wanted.
     pub fn new(read: &[String], pass: Option<&str>) -> Files {
+        let in_use = FilesInUse::default();
+        read.iter().for_each(|name| in_use.reads(name, ReadAs::Capture));
         Files {
             pass: pass.map(str::to_owned),
-            read: read.to_vec(),
+            made: Made::among(&in_use),
+            in_use,
+            own: Vec::new(),
             others: Vec::new(),
             outputs: Vec::new(),
             by_outlet: Vec::new(),
             prompt: false,
             rotation: None,
-            made: Made::default(),
             begun: false,
             later: NewFiles::default(),
             outlives: false,
@@ -92,6 +100,12 @@ impl Files {
             names: InterfaceNames::default(),
             stops: Vec::new(),
         }
+    }
+
+    /// The files that the run reads and writes, captures among them; the outlets are none of them.
+    pub(crate) fn among(&mut self, in_use: &FilesInUse) {
+        self.in_use = in_use.clone();
+        self.made = Made::among(in_use);
     }
 
     /// Once this is set, a reader of a pipe that takes nothing is not waited for any more.
@@ -170,7 +184,7 @@ impl Files {
         &self,
         outlet: &Outlet,
         name: &str,
-        opening: &mut Opening<'_>,
+        opening: &mut Opening,
     ) -> io::Result<Output> {
         if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
             let plain = name.strip_suffix(ending).unwrap_or(name).to_owned();
@@ -206,11 +220,7 @@ impl Files {
 
     /// Opens a file, which stays as it is, and finds out which it is; `None` of what several
     /// outlets may write to. While packets come, it is a new one.
-    fn open_file(
-        &self,
-        name: &str,
-        opening: &mut Opening<'_>,
-    ) -> io::Result<(File, Option<FileId>)> {
+    fn open_file(&self, name: &str, opening: &mut Opening) -> io::Result<(File, Option<FileId>)> {
         let named = WriteError::of(name);
         let file = match self.begun {
             false => opening.made.open(Path::new(name)).map_err(&named)?,
@@ -221,9 +231,7 @@ impl Files {
             }
         };
         let meta = file.metadata().map_err(&named)?;
-        let Some(id) = FileId::of(&meta) else { return Ok((file, None)) };
-        opening.note(name, id)?;
-        Ok((file, Some(id)))
+        Ok((file, FileId::of(&meta)))
     }
 
     /// Leaves outlets to others that have this name.
@@ -244,36 +252,20 @@ impl Files {
 }
 
 /// Files that are opened together.
-struct Opening<'a> {
-    /// The files that are open, those of earlier outlets among them, and their names.
-    known: Vec<(FileId, String)>,
-    /// Captures that are read.
-    read: &'a [FileId],
+struct Opening {
+    /// Whether standard output is an outlet already.
+    has_stdout: bool,
     /// Files that were not there before.
     made: Made,
 }
 
-impl Opening<'_> {
+impl Opening {
     /// Notes that standard output is an outlet, which it can be once.
     fn note_stdout(&mut self) -> Result<(), WriteError> {
-        if self.known.iter().any(|(id, _)| *id == FileId::STDOUT) {
-            return Err(WriteError::SecondStdout);
+        match std::mem::replace(&mut self.has_stdout, true) {
+            true => Err(WriteError::SecondStdout),
+            false => Ok(()),
         }
-        self.known.push((FileId::STDOUT, "-".to_owned()));
-        Ok(())
-    }
-
-    /// Notes a file that is an outlet, which neither is read nor another outlet.
-    fn note(&mut self, name: &str, id: FileId) -> Result<(), WriteError> {
-        let name = name.to_owned();
-        if self.read.contains(&id) {
-            return Err(WriteError::IsRead { name });
-        }
-        if let Some((_, other)) = self.known.iter().find(|(other, _)| *other == id) {
-            return Err(WriteError::Same { name, other: other.clone() });
-        }
-        self.known.push((id, name));
-        Ok(())
     }
 }
 
@@ -299,11 +291,8 @@ impl Egress for Files {
     /// Opens all files, and leaves them as they are. Where one is refused, those that were made for
     /// it are removed again, and so are all where the outlets are never opened.
     fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
-        let id = |output: &Output| Some((output.id?, output.name.clone()));
-        let known = self.outputs.iter().filter_map(id).collect();
-        let read: Vec<FileId> =
-            self.read.iter().filter_map(|name| FileId::of_capture(name)).collect();
-        let mut opening = Opening { known, read: &read, made: Made::default() };
+        let has_stdout = self.outputs.iter().any(|output| output.id == Some(FileId::STDOUT));
+        let mut opening = Opening { has_stdout, made: Made::among(&self.in_use) };
         let mut opened = Vec::new();
         for outlet in outlets {
             if self.outputs.iter().any(|output| output.outlet == *outlet) {
@@ -314,11 +303,14 @@ impl Egress for Files {
             }
         }
         self.made.and(opening.made);
+        self.own.extend(opened.iter().filter_map(|output: &Output| output.id));
         self.outputs.append(&mut opened);
+        let mut others = self.in_use.ids();
+        others.retain(|id| !self.own.contains(id));
         for at in 0..self.outputs.len() {
-            let others = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
-            let taken = others.filter_map(|(_, output)| output.id).chain(read.iter().copied());
-            let taken = taken.collect();
+            let outlets = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
+            let outlets = outlets.filter_map(|(_, output)| output.id);
+            let taken = outlets.chain(others.iter().copied()).collect();
             if let Some(rotated) = &mut self.outputs[at].rotated {
                 rotated.spare(taken);
             }
@@ -541,7 +533,8 @@ mod tests {
         };
         let reading = "is a capture being read, and would be overwritten";
         assert_eq!(told(&["old.pcap", "in.pcap"]), format!("in.pcap {reading}"));
-        assert_eq!(told(&["other.pcap"]), format!("other.pcap {reading}"));
+        let linked = "is a capture being read, in.pcap, and would be overwritten";
+        assert_eq!(told(&["other.pcap"]), format!("other.pcap {linked}"));
         assert_eq!(told(&["a.pcap", "./a.pcap"]), "./a.pcap is the same file as a.pcap");
         let packed = "a.pcap.gz: captures are not written compressed; name it a.pcap";
         assert_eq!(told(&["a.pcap.gz"]), packed);

@@ -112,6 +112,30 @@ fn a_computation_has_as_many_terms_as_the_docs_say() {
     assert_eq!(error(&format!("packets | where {}", vec!["tcp"; 2000].join(" or "))), None);
 }
 
+/// Each column of a list was once compared with all before it, however long the list was, and the
+/// error stood at the whole stage.
+#[test]
+fn columns_beyond_the_limit_were_compared_with_each_other() {
+    let columns = |value: &str| list(50_000, |i| format!("c{i} = {value}"));
+    for (stage, value, before) in [
+        ("extend", "len", 0),
+        ("project", "len", 0),
+        ("summarize", "count()", 0),
+        ("summarize count(), ", "sum(len)", 1),
+        ("summarize count() by", "tcp", 0),
+        ("extend a = 1 | extend", "len", 1),
+        ("rename", "len", 0),
+    ] {
+        let text = format!("packets | {stage} {}", columns(value));
+        let all = compile(&Query { name: "q", text: &text }, &Options::default());
+        let all = all.expect_err("too many columns");
+        let told: Vec<_> = all.iter().filter(|d| d.code == Code::TooLarge).collect();
+        let first = text.find(&format!("c{} = ", COLUMNS_MAX - before));
+        let at: Vec<_> = told.iter().map(|d| d.span.start).collect();
+        assert!(at.contains(&first.expect("is there")), "{stage}: {told:?}");
+    }
+}
+
 #[test]
 fn a_query_is_as_large_as_the_docs_say() {
     check("stages", STAGES_MAX, |n| format!("packets{}", " | where tcp".repeat(n)));

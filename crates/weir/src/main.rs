@@ -14,6 +14,7 @@ mod evictions;
 mod exit;
 mod exports;
 mod group;
+mod inputs;
 mod kafka;
 mod ledger;
 mod library;

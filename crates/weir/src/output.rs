@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use weir_capture::write::{Folder, Made, StoppableWriter, Untouched};
+use weir_capture::write::{FilesInUse, Folder, Made, StoppableWriter, Untouched, WriteError};
 use weir_control::Cleanup;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
@@ -198,14 +198,26 @@ impl Unwritten {
     }
 }
 
+/// Names that a run has written files of, and all files that it reads and writes.
+#[derive(Clone, Default)]
+pub(crate) struct Taken {
+    names: Arc<Mutex<Vec<String>>>,
+    in_use: FilesInUse,
+}
+
+impl Taken {
+    /// Of a run that reads and writes these files, too.
+    pub(crate) fn among(in_use: &FilesInUse) -> Taken {
+        Taken { names: Arc::default(), in_use: in_use.clone() }
+    }
+}
+
 /// The highest number in the names of files of one output.
 const NUMBERS_MAX: u32 = 10_000;
 
-/// Names that a run has written files of.
-pub(crate) type Taken = Arc<Mutex<Vec<String>>>;
-
 /// Files for outputs in a folder, named after the outputs; the folder is made if need be. A name in
-/// `taken` gets a number: what a run wrote it does not overwrite.
+/// `taken` gets a number: what a run wrote it does not overwrite. A file that the run reads is
+/// refused.
 pub(crate) fn files(
     folder: &Path,
     outputs: &[Output],
@@ -235,14 +247,14 @@ fn each_file(
     taken: &Taken,
     open: impl Fn(&mut Made, &str) -> io::Result<File>,
 ) -> anyhow::Result<Vec<Fresh>> {
-    let taken = taken.lock();
+    let names_taken = taken.names.lock();
     let file = |(n, output): (usize, &Output)| {
         let base = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
         let numbers = (2..=NUMBERS_MAX).map(|n| format!("{base}-{n}"));
         let names = std::iter::once(base.clone()).chain(numbers);
-        let unwritten = Unwritten::default();
+        let unwritten = Unwritten(Arc::new(Mutex::new(Made::among(&taken.in_use))));
         let mut last = Err(io::ErrorKind::AlreadyExists.into());
-        for name in names.filter(|name| !taken.contains(name)) {
+        for name in names.filter(|name| !names_taken.contains(name)) {
             last = open(&mut unwritten.made(), &format!("{name}.{}", format.ending));
             match last {
                 Ok(file) => return Ok(Fresh { file, unwritten, name }),
@@ -250,8 +262,8 @@ fn each_file(
                 Err(_) => break,
             }
         }
-        let path = folder.join(format!("{base}.{}", format.ending));
-        Err(last.expect_err("no file was opened")).with_context(|| path.display().to_string())
+        let path = folder.join(format!("{base}.{}", format.ending)).display().to_string();
+        Err(WriteError::of(&path)(last.expect_err("no file was opened")).into())
     };
     outputs.iter().enumerate().map(file).collect()
 }
@@ -270,7 +282,7 @@ pub(crate) fn over(
     let sinks = files.into_iter().map(|Fresh { file, unwritten, name }| {
         let again = file.try_clone().map(Untouched::new);
         let sink = format.sink(StoppableWriter::new(file, stops), options, names);
-        Box::new(Emptied { file: again, unwritten, name, taken: Arc::clone(taken), sink })
+        Box::new(Emptied { file: again, unwritten, name, taken: taken.clone(), sink })
             as Box<dyn Sink>
     });
     Split::new(sinks.collect())
@@ -292,7 +304,7 @@ impl Sink for Emptied<'_> {
         // From here on it is not removed.
         self.unwritten.made().keep();
         file.begin()?;
-        self.taken.lock().push(self.name.clone());
+        self.taken.names.lock().push(self.name.clone());
         self.sink.open(outputs)
     }
 

@@ -3,10 +3,13 @@
 use crate::exit::usage;
 use crate::library::{self, Entry};
 use crate::term::Term;
+use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use weir_capture::write::{FilesInUse, ReadAs};
 use weir_engine::functions::Functions;
 use weir_lang::limits::TEXT_MAX;
 use weir_lang::{Files, Options, Query};
@@ -24,6 +27,28 @@ pub(crate) struct Source {
     pub(crate) program: String,
     /// The text.
     pub(crate) text: String,
+    /// The files that were read for it.
+    pub(crate) read_from: QueryFiles,
+}
+
+/// The files that a query comes from: that of its text, and the tables and lists that it names.
+/// Clones are of the same query.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct QueryFiles(Arc<Mutex<Vec<(PathBuf, ReadAs)>>>);
+
+impl QueryFiles {
+    /// Notes one that was read.
+    fn note(&self, path: &Path, what: ReadAs) {
+        let mut all = self.0.lock();
+        if all.iter().all(|(other, _)| other != path) {
+            all.push((path.to_owned(), what));
+        }
+    }
+
+    /// Notes them as files that a run reads.
+    pub(crate) fn pass_to(&self, in_use: &FilesInUse) {
+        self.0.lock().iter().for_each(|(path, what)| in_use.reads(path, *what));
+    }
 }
 
 /// Reads a text, but not much further than a query may be long: by mistake it may be a capture of
@@ -42,12 +67,16 @@ fn read_text(from: impl io::Read) -> io::Result<String> {
 }
 
 impl Source {
+    /// A text that is in no file.
+    pub(crate) fn new(name: String, program: String, text: &str) -> Source {
+        Source { name, program, text: text.to_owned(), read_from: QueryFiles::default() }
+    }
+
     /// The query of `-e TEXT`, the `number`th of `all` that are given so.
     pub(crate) fn from_text(text: &str, number: usize, all: usize) -> Source {
-        let text = text.to_owned();
         match all {
-            1 => Source { name: "-e".to_owned(), program: "e".to_owned(), text },
-            _ => Source { name: format!("-e {number}"), program: format!("e{number}"), text },
+            1 => Source::new("-e".to_owned(), "e".to_owned(), text),
+            _ => Source::new(format!("-e {number}"), format!("e{number}"), text),
         }
     }
 
@@ -56,7 +85,7 @@ impl Source {
         // The files that a text of the library may be given are found from the working folder.
         let stem = entry.stem.rsplit('/').next().unwrap_or(entry.stem);
         let name = format!("{stem}.weir");
-        Source { name, program: entry.name.to_owned(), text: entry.text.to_owned() }
+        Source::new(name, entry.name.to_owned(), entry.text)
     }
 
     /// The query in a file, or on standard input (`-`).
@@ -67,7 +96,11 @@ impl Source {
             _ => File::open(path).and_then(read_text),
         };
         match text {
-            Ok(text) => Ok(Source { program: program_name(path), name, text }),
+            Ok(text) => {
+                let source = Source::new(name, program_name(path), &text);
+                source.read_from.note(path, ReadAs::Query);
+                Ok(source)
+            }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
                 Err(usage(format!("{name} is not a text; to read a capture, use -r {name}")))
             }
@@ -119,7 +152,7 @@ impl Source {
             // Texts have names of one part.
             name => Path::new(name).parent().unwrap_or(Path::new("")),
         };
-        Beside(folder.to_owned())
+        Beside { folder: folder.to_owned(), read: self.read_from.clone() }
     }
 
     /// As the language takes it.
@@ -128,13 +161,16 @@ impl Source {
     }
 }
 
-/// Files by names relative to a folder.
+/// Files by names relative to a folder; those that are read are noted.
 #[derive(Debug)]
-pub(crate) struct Beside(PathBuf);
+pub(crate) struct Beside {
+    folder: PathBuf,
+    read: QueryFiles,
+}
 
 impl Files for Beside {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        let path = self.0.join(path);
+        let path = self.folder.join(path);
         let cause = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => format!("there is no {}", path.display()),
             io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
@@ -147,7 +183,9 @@ impl Files for Beside {
         if size.len() > FILE_MAX {
             return Err(format!("it is larger than {} MiB", FILE_MAX >> 20));
         }
-        std::fs::read(&path).map_err(cause)
+        let bytes = std::fs::read(&path).map_err(cause)?;
+        self.read.note(&path, ReadAs::OfQuery);
+        Ok(bytes)
     }
 }
 

@@ -264,6 +264,103 @@ fn what_is_read_is_not_overwritten() {
     }
 }
 
+/// A folder with captures, plain and compressed, partial results, a table and queries, all with
+/// names that files of rows would have.
+fn folder_of_inputs() -> tempfile::TempDir {
+    let folder = workplace();
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.path().join(name), bytes).expect("writes");
+    };
+    let capture = std::fs::read(root().join("fixtures/dns.pcap")).expect("a capture");
+    write("dns.csv", &capture);
+    write("dns.jsonl", &capture);
+    write("hosts.csv", b"host,owner\n10.0.0.1,me\n");
+    write("packed.csv", &std::fs::read(root().join("fixtures/web.pcap.gz")).expect("a capture"));
+    let count = b"packets | summarize n = count() every 1s";
+    write("dns.weir", count);
+    write("packed.weir", count);
+    write("part.weir", count);
+    write("hosts.weir", b"packets | extend owner = lookup(\"hosts.csv\", ip.src, \"owner\")");
+    let publish = ["run", "-q", "part.weir", "-r", "fixtures/dns.pcap", "--publish", "part.csv"];
+    weir(folder.path(), &publish);
+    std::fs::create_dir(folder.path().join("linked")).expect("is made");
+    let link = |to: &str, at: &str| {
+        std::os::unix::fs::symlink(to, folder.path().join(at)).expect("links");
+    };
+    link("../dns.csv", "linked/dns.csv");
+    folder
+}
+
+/// `--out-dir` once emptied captures while they were mapped, and replaced partial results and
+/// tables.
+#[test]
+fn files_of_rows_replaced_what_was_read() {
+    let folder = folder_of_inputs();
+    let check = |args: &[&str], kept: &str, told: &str| {
+        let before = std::fs::read(folder.path().join(kept)).expect("is there");
+        let output = attempt(folder.path(), args);
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains(told), "{args:?}: {said}");
+        assert!(said.contains("being read"), "{args:?}: {said}");
+        let after = std::fs::read(folder.path().join(kept)).expect("is there");
+        assert!(before == after, "{args:?} changed {kept}: {said}");
+    };
+    for control in [&[][..], &["--control=weir.sock"]] {
+        let run = |given: &[&str], kept: &str, told: &str| {
+            check(&[&["run", "-q"][..], control, given].concat(), kept, told);
+        };
+        let capture = "dns.csv is a capture being read, dns.csv";
+        let here = ["--out-dir", ".", "-o", "csv"];
+        run(&[&["dns.weir", "-r", "dns.csv"][..], &here].concat(), "dns.csv", capture);
+        let json = ["dns.weir", "-r", "dns.jsonl", "--out-dir", ".", "-o", "json"];
+        run(&json, "dns.jsonl", "dns.jsonl is a capture");
+        let linked = ["dns.weir", "-r", "dns.csv", "--out-dir", "linked", "-o", "csv"];
+        run(&linked, "dns.csv", "linked/dns.csv is a capture being read, dns.csv");
+        let packed = [&["packed.weir", "-r", "packed.csv"][..], &here].concat();
+        run(&packed, "packed.csv", "packed.csv is a capture");
+        let table = [&["hosts.weir", "-r", "fixtures/dns.pcap"][..], &here].concat();
+        run(&table, "hosts.csv", "hosts.csv is a file of a query being read, hosts.csv");
+    }
+    let merge = ["merge", "-q", "part.weir", "--from", "part.csv", "--out-dir", ".", "-o", "csv"];
+    check(&merge, "part.csv", "part.csv is a stream of partial results being read, part.csv");
+    let forward = "packets | forward \"dns.weir\"";
+    let query = ["run", "-q", "dns.weir", "-e", forward, "-r", "fixtures/dns.pcap"];
+    check(&[&query[..], &["--out-dir", "o"]].concat(), "dns.weir", "dns.weir is a query being");
+    std::fs::copy(folder.path().join("dns.csv"), folder.path().join("plaintext_login.csv"))
+        .expect("is copied");
+    let watch = ["watch", "-q", "-r", "plaintext_login.csv", "--out-dir", ".", "-o", "csv"];
+    check(&watch, "plaintext_login.csv", "plaintext_login.csv is a capture");
+}
+
+/// A picture, packets and rows that were to be one file wrote over each other.
+#[test]
+fn two_outputs_were_one_file() {
+    let folder = folder_of_inputs();
+    let rows = ["run", "-q", "dns.weir", "-r", "fixtures/dns.pcap", "-o", "csv", "--out-dir", "o"];
+    std::fs::create_dir(folder.path().join("o")).expect("is made");
+    for there in [false, true] {
+        if there {
+            std::fs::write(folder.path().join("o/dns.csv"), "old").expect("writes");
+        }
+        for (more, told) in [
+            (&["--plot", "o/dns.csv"][..], "o/dns.csv is the file of two outputs"),
+            (&["--plot", "o/../o/dns.csv"], "o/../o/dns.csv is the same file as o/dns.csv"),
+            (&["-e", "packets | forward \"o/dns.csv\""], "o/dns.csv is the file of two outputs"),
+        ] {
+            let output = attempt(folder.path(), &[&rows[..], more].concat());
+            let said = errors(&output);
+            assert_eq!(output.status.code(), Some(1), "{more:?}: {said}");
+            assert!(said.contains(told), "{more:?}: {said}");
+            let left = std::fs::read(folder.path().join("o/dns.csv"));
+            assert_eq!(left.ok().as_deref(), there.then_some(&b"old"[..]), "{more:?}");
+        }
+    }
+    // Devices are no matter.
+    let null = ["--plot", "/dev/null"];
+    weir(folder.path(), &[&rows[..], &null].concat());
+}
+
 #[test]
 fn arguments_that_make_no_sense_are_refused() {
     let folder = workplace();

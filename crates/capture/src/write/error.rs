@@ -1,5 +1,6 @@
 //! Why packets can't be written to a file.
 
+use super::in_use::ReadAs;
 use std::path::PathBuf;
 use std::{error, fmt, io};
 use weir_packet::ethernet::link_name;
@@ -27,10 +28,14 @@ pub enum WriteError {
     SecondStdout,
     /// Standard output was to be cut into files, by this option.
     StdoutInFiles(&'static str),
-    /// The file is a capture that is read.
+    /// The file is one that is read.
     IsRead {
         /// The file.
         name: String,
+        /// Its content.
+        what: ReadAs,
+        /// Its name where it is read.
+        other: String,
     },
     /// An outlet that comes later would be a file in a folder that was not given for that.
     NotAllowed {
@@ -95,10 +100,13 @@ pub enum WriteError {
 const EXAMPLE: &str = "such as -w x-%Y%m%d-%H%M%S.pcap";
 
 impl WriteError {
-    /// Says of which file the system refused something.
-    pub(super) fn of(name: &str) -> impl Fn(io::Error) -> io::Error + use<> {
+    /// Says of which file the system refused something. An error of this type says it already.
+    pub fn of(name: &str) -> impl Fn(io::Error) -> io::Error + use<> {
         let name = name.to_owned();
-        move |source| WriteError::System { name: name.clone(), source }.into()
+        move |source| match source.get_ref().is_some_and(|inner| inner.is::<WriteError>()) {
+            true => source,
+            false => WriteError::System { name: name.clone(), source }.into(),
+        }
     }
 }
 
@@ -132,8 +140,11 @@ impl fmt::Display for WriteError {
             WriteError::StdoutInFiles(option) => {
                 write!(f, "standard output can't be cut into files: -w needs a name for {option}")
             }
-            WriteError::IsRead { name } => {
-                write!(f, "{name} is a capture being read, and would be overwritten")
+            WriteError::IsRead { name, what, other } if name == other => {
+                write!(f, "{name} is {what} being read, and would be overwritten")
+            }
+            WriteError::IsRead { name, what, other } => {
+                write!(f, "{name} is {what} being read, {other}, and would be overwritten")
             }
             WriteError::NotAllowed { name, folders } if folders.is_empty() => write!(
                 f,
@@ -153,6 +164,9 @@ impl fmt::Display for WriteError {
             }
             WriteError::Root => {
                 f.write_str("this is the whole file system; name a folder for new files")
+            }
+            WriteError::Same { name, other } if name == other => {
+                write!(f, "{name} is the file of two outputs")
             }
             WriteError::Same { name, other } => write!(f, "{name} is the same file as {other}"),
             WriteError::Taken { name } => {

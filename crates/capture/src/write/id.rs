@@ -4,6 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 /// Which file it is, whatever it is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,11 +22,11 @@ impl FileId {
         meta.is_file().then(|| FileId { device: meta.dev(), inode: meta.ino() })
     }
 
-    /// Of a capture that is read, which may be standard input.
-    pub(super) fn of_capture(name: &str) -> Option<FileId> {
-        let meta = match name {
-            "-" => File::from(io::stdin().as_fd().try_clone_to_owned().ok()?).metadata(),
-            name => std::fs::metadata(name),
+    /// Of a file that is read, which may be standard input.
+    pub(super) fn of_read(path: &Path) -> Option<FileId> {
+        let meta = match path.to_str() {
+            Some("-") => File::from(io::stdin().as_fd().try_clone_to_owned().ok()?).metadata(),
+            _ => std::fs::metadata(path),
         };
         FileId::of(&meta.ok()?)
     }

@@ -2,6 +2,7 @@
 
 use super::folder::Folder;
 use super::id::FileId;
+use super::in_use::FilesInUse;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,25 @@ pub struct Made {
     files: Vec<(PathBuf, FileId)>,
     /// Folders within others first.
     folders: Vec<PathBuf>,
+    /// The files that the run reads and writes, ...
+    in_use: FilesInUse,
+    /// ... and those among them that were opened here.
+    opened: Vec<FileId>,
 }
 
 impl Made {
+    /// Files of a run that reads and writes these, too: none of them is opened again.
+    pub fn among(in_use: &FilesInUse) -> Made {
+        let mut made = Made::default();
+        made.in_use = in_use.clone();
+        made
+    }
+
     /// Opens a file to be written, as it is, or makes it. The call waits for the reader of a pipe.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the system; [`WriteError`](super::WriteError) of a file that the run reads, or that
+    /// is another of its outputs.
     pub fn open(&mut self, path: &Path) -> io::Result<File> {
         if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
             self.note(path.to_owned(), &file);
@@ -27,7 +40,12 @@ impl Made {
         }
         // It is there, or can't be made, for a reason that this tells. A name may lead elsewhere,
         // where a file is made that is not known to be new, and is kept.
-        OpenOptions::new().write(true).create(true).truncate(false).open(path)
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        if let Some(id) = FileId::of(&file.metadata()?) {
+            self.in_use.write(&path.display().to_string(), id)?;
+            self.opened.push(id);
+        }
+        Ok(file)
     }
 
     /// Makes a file in a folder.
@@ -42,8 +60,10 @@ impl Made {
 
     /// Takes in a file that was just made.
     pub(super) fn note(&mut self, path: PathBuf, file: &File) {
-        let id = file.metadata().ok().and_then(|meta| FileId::of(&meta));
-        self.files.extend(id.map(|id| (path, id)));
+        let Some(id) = file.metadata().ok().and_then(|meta| FileId::of(&meta)) else { return };
+        self.in_use.made(&path.display().to_string(), id);
+        self.opened.push(id);
+        self.files.push((path, id));
     }
 
     /// Makes a folder, and those that it is in, as far as they are not there.
@@ -61,10 +81,12 @@ impl Made {
     pub fn keep(&mut self) {
         self.files.clear();
         self.folders.clear();
+        self.opened.clear();
     }
 
-    /// The files of another, too.
+    /// The files of another of the same run, too.
     pub(super) fn and(&mut self, mut other: Made) {
+        self.opened.append(&mut other.opened);
         self.files.append(&mut other.files);
         self.folders.append(&mut other.folders);
     }
@@ -72,6 +94,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
+        self.in_use.forget(&self.opened);
         for (path, made) in &self.files {
             // By now the name, or the content, may be another program's. A program that opened the
             // file meanwhile and has written nothing yet loses what it will write: two runs that

@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::{Gone, Scope};
 use crate::tree::{ExprKind as Tree, Item};
 use std::collections::{BTreeMap, BTreeSet};
-use weir_plan::{Expr, Reshaping, Stage};
+use weir_plan::{Expr, Reshaping, Schema, Stage};
 
 /// A name that a stage takes, where it stands, and what it meant.
 type Taken = (String, Span, Expr);
@@ -62,6 +62,10 @@ impl<'t> Checker<'t> {
 
     pub(super) fn rename(&mut self, scope: &mut Scope, items: &[Item]) -> Option<Stage> {
         let mut pairs: Vec<(Taken, (String, Span))> = Vec::new();
+        // Packets keep the columns that get another name; rows get no further ones.
+        let before = if scope.packets { scope.schema.clone() } else { Schema::default() };
+        let (given, items) = (items.len(), self.with_room(&before, items));
+        scope.lenient |= items.len() < given;
         for item in items {
             let old = self.existing(scope, item, "rename");
             let new = item.name.as_ref().map(|name| (name.node.clone(), name.span));

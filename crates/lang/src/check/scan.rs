@@ -13,8 +13,19 @@ use weir_plan::{Expr, ExprKind, Type};
 
 impl<'t> Checker<'t> {
     pub(super) fn scan(&mut self, scope: &mut Scope, scan: &Scan) -> Option<weir_plan::Stage> {
-        let inits: Vec<NewColumn> = scan
-            .states
+        if let Some(beyond) = scan.states.get(SCAN_STATES_MAX) {
+            let n = scan.states.len();
+            let message = format!("this scan has {n} states, of at most {SCAN_STATES_MAX}");
+            self.report(Diagnostic::new(Code::TooLarge, beyond.expr.span, message));
+            scope.lenient = true;
+            return None;
+        }
+        let states = self.with_room(&scope.schema, &scan.states);
+        if states.len() < scan.states.len() {
+            scope.lenient = true;
+            return None;
+        }
+        let inits: Vec<NewColumn> = states
             .iter()
             .filter_map(|s| {
                 let name = s.name.as_ref()?;
@@ -22,12 +33,6 @@ impl<'t> Checker<'t> {
             })
             .collect();
         self.distinct_names(&inits);
-        if let Some(beyond) = scan.states.get(SCAN_STATES_MAX) {
-            let n = scan.states.len();
-            let message = format!("this scan has {n} states, of at most {SCAN_STATES_MAX}");
-            self.report(Diagnostic::new(Code::TooLarge, beyond.expr.span, message));
-            return None;
-        }
         let keys = self.key_parts(scope, &scan.keys);
         let idle = self.span_or(scope, scan.idle.as_ref(), "`idle`", SCAN_IDLE_NS);
         let max = self.max_or(scope, scan.max.as_ref(), SCAN_KEYS_MAX);

@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::limits::KEY_VALUE_WORDS_MAX;
 use crate::names::Scope;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Item, Spanned, Stage};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::limits::COLUMNS_MAX;
 use weir_plan::{Expr, Pipeline, Schema, Value};
 
@@ -43,6 +43,13 @@ pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline
 
 /// A column that a stage puts out: its name and place, and its expression unless that is wrong.
 pub(super) type NewColumn = (String, Span, Option<Expr>);
+
+/// The columns of some items.
+pub(super) struct NewColumns {
+    pub(super) columns: Vec<NewColumn>,
+    /// Whether there are more, for which rows have no room.
+    pub(super) beyond: bool,
+}
 
 impl<'t> Checker<'t> {
     pub(super) fn stage(&mut self, built: &mut Built, stage: &Spanned<Stage>) {
@@ -95,8 +102,7 @@ impl<'t> Checker<'t> {
         };
         built.stages.extend(plan.into_iter().chain(exactness));
         if built.scope.schema.columns.len() > COLUMNS_MAX {
-            let message = format!("rows have at most {COLUMNS_MAX} columns");
-            self.report(Diagnostic::new(Code::TooLarge, stage.span, message));
+            self.too_many_columns(stage.span);
             built.scope.schema.columns.truncate(COLUMNS_MAX);
             built.scope.lenient = true;
         }
@@ -176,6 +182,27 @@ impl<'t> Checker<'t> {
         }
     }
 
+    /// Reports a column for which rows have no room.
+    pub(super) fn too_many_columns(&mut self, span: Span) {
+        let message = format!("rows have at most {COLUMNS_MAX} columns");
+        self.report(Diagnostic::new(Code::TooLarge, span, message));
+    }
+
+    /// The items whose columns have room in rows with the columns `before`. Reports the first that
+    /// has none: from there on they are not checked, which would compare each with all before it.
+    pub(super) fn with_room<'i>(&mut self, before: &Schema, items: &'i [Item]) -> &'i [Item] {
+        let mut names: BTreeSet<&str> = before.columns.iter().map(|c| c.name.as_str()).collect();
+        for (i, item) in items.iter().enumerate() {
+            names.extend(item.name.as_ref().map(|name| name.node.as_str()));
+            // More items than columns have a name twice, which is wrong as well.
+            if names.len() > COLUMNS_MAX || i >= COLUMNS_MAX {
+                self.too_many_columns(item.span());
+                return &items[..i];
+            }
+        }
+        items
+    }
+
     /// Reports two columns of one name.
     pub(super) fn distinct_names(&mut self, columns: &[NewColumn]) {
         let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
@@ -195,6 +222,7 @@ impl<'t> Checker<'t> {
 
     fn extend(&mut self, scope: &mut Scope, items: &[Item]) -> Option<weir_plan::Stage> {
         let mut columns = Vec::new();
+        let (given, items) = (items.len(), self.with_room(&scope.schema, items));
         scope.pending = names_of(items.iter());
         for item in items {
             let e = self.scalar(scope, &item.expr);
@@ -213,6 +241,7 @@ impl<'t> Checker<'t> {
             let position = scope.put(&name, e.as_ref().map(|e| e.ty.clone()));
             out.extend(e.map(|e| (name, position, e)));
         }
+        scope.lenient |= items.len() < given;
         Some(weir_plan::Stage::Extend { columns: out })
     }
 
@@ -223,11 +252,11 @@ impl<'t> Checker<'t> {
         span: Span,
     ) -> Option<weir_plan::Stage> {
         scope.pending = names_of(items.iter());
-        let columns: Vec<NewColumn> =
-            items.iter().flat_map(|item| self.columns(scope, item, "project")).collect();
+        let NewColumns { columns, beyond } = self.all_columns(scope, items, "project", 0);
         self.distinct_names(&columns);
         let mut after = scope.reduced("project", span, scope.time);
-        for item in items {
+        after.lenient |= beyond;
+        for item in items.iter().take(COLUMNS_MAX) {
             if let Some((name, e)) = item.name.as_ref().and_then(|name| {
                 let column = columns.iter().find(|(found, ..)| *found == name.node);
                 Some((name, column?.2.as_ref()?))
@@ -244,9 +273,30 @@ impl<'t> Checker<'t> {
         Some(weir_plan::Stage::Project { columns: out })
     }
 
+    /// The columns of the items of `project` or `by`, beside `others`, up to the first for which
+    /// rows have no room, which is reported.
+    pub(super) fn all_columns(
+        &mut self,
+        scope: &Scope,
+        items: &[Item],
+        word: &str,
+        others: usize,
+    ) -> NewColumns {
+        let (mut columns, most) = (Vec::new(), COLUMNS_MAX - others);
+        for item in items {
+            columns.extend(self.columns(scope, item, word));
+            if let Some((_, span, _)) = columns.get(most) {
+                self.too_many_columns(*span);
+                columns.truncate(most);
+                return NewColumns { columns, beyond: true };
+            }
+        }
+        NewColumns { columns, beyond: false }
+    }
+
     /// The columns of one item of `project` or `by`: named, named by itself, or a key that spreads
     /// into its fields.
-    pub(super) fn columns(&mut self, scope: &Scope, item: &Item, word: &str) -> Vec<NewColumn> {
+    fn columns(&mut self, scope: &Scope, item: &Item, word: &str) -> Vec<NewColumn> {
         if let Some(name) = &item.name {
             let e = self.scalar(scope, &item.expr);
             return vec![(name.node.clone(), name.span, e)];
@@ -287,9 +337,10 @@ impl<'t> Checker<'t> {
     }
 }
 
-/// The names that items give.
+/// The names that items give, as many as there can be columns.
 pub(super) fn names_of<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<String> {
-    items.filter_map(|item| Some(item.name.as_ref()?.node.clone())).collect()
+    let names = items.filter_map(|item| Some(item.name.as_ref()?.node.clone()));
+    names.take(COLUMNS_MAX).collect()
 }
 
 /// Where the word of a stage stands.

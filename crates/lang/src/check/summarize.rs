@@ -1,7 +1,7 @@
 //! `summarize`: keys, aggregates, windows.
 
 use super::Checker;
-use super::stage::{NewColumn, names_of};
+use super::stage::{NewColumn, NewColumns, names_of};
 use super::words::say;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::excerpt::one_line;
@@ -9,7 +9,7 @@ use crate::names::{EventTime, Scope};
 use crate::suggest;
 use crate::tree::{AggItem, Expr as TreeExpr, ExprKind as Tree, Name, Summarize};
 use weir_plan::aggregates::{AGGREGATES, BuiltinAggregate, by_name};
-use weir_plan::limits::{GROUPS_MAX, SESSIONS_MAX};
+use weir_plan::limits::{COLUMNS_MAX, GROUPS_MAX, SESSIONS_MAX};
 use weir_plan::{Agg, AggFunc, Expr, Type, Window};
 
 impl<'t> Checker<'t> {
@@ -25,16 +25,22 @@ impl<'t> Checker<'t> {
         let until = self.session_condition(scope, s.sessions.until.as_ref(), "`until`");
         let unless = self.session_condition(scope, s.sessions.unless.as_ref(), "`unless`");
         scope.pending = names_of(s.keys.iter().chain(s.aggs.iter().map(|a| &a.item)));
-        let keys: Vec<NewColumn> =
-            s.keys.iter().flat_map(|item| self.columns(scope, item, "by")).collect();
-        let aggs: Vec<_> = s.aggs.iter().map(|item| self.agg_column(scope, item, window)).collect();
+        let time = [&s.sessions.gap, &s.every, &s.over].into_iter().flatten().next();
+        let times = usize::from(time.is_some());
+        let NewColumns { columns: keys, beyond } = self.all_columns(scope, &s.keys, "by", times);
+        let room = COLUMNS_MAX - times - keys.len();
+        let aggs = s.aggs.iter().take(room).map(|item| self.agg_column(scope, item, window));
+        let aggs: Vec<_> = aggs.collect();
+        if let Some(agg) = s.aggs.get(room).filter(|_| !beyond) {
+            self.too_many_columns(agg.item.span());
+        }
         let default = if s.has_sessions() { SESSIONS_MAX } else { GROUPS_MAX };
         let max = self.max_or(scope, s.max.as_ref(), default);
         let found: Vec<Expr> = keys.iter().filter_map(|(.., e)| e.clone()).collect();
         self.key_fits(&found, s.keys.first().map_or(word, |k| k.span()));
 
         let mut columns = Vec::new();
-        if let Some(e) = [&s.sessions.gap, &s.every, &s.over].into_iter().flatten().next() {
+        if let Some(e) = time {
             columns.push(("ts".to_owned(), e.span, Some(Type::Time)));
         }
         let typed =
@@ -56,7 +62,7 @@ impl<'t> Checker<'t> {
             false => EventTime::None(word),
         };
         let mut after = scope.reduced("summarize", word, time);
-        after.lenient |= aggs.iter().any(Option::is_none);
+        after.lenient |= aggs.iter().any(Option::is_none) || beyond || room < s.aggs.len();
         for (name, _, ty) in columns {
             after.put(&name, ty);
         }

@@ -11,7 +11,7 @@ use crate::signals;
 use crate::site::Site;
 use crate::term::Term;
 use crate::user::become_user;
-use crate::{delivery, exports, ledger, suppress};
+use crate::{delivery, exports, inputs, ledger, suppress};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -62,10 +62,11 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let collector = args.rows.export.as_ref().map(Collector::connect).transpose()?;
     let courier = delivery::start(targets, &args.rows.deliver, &args.confine)?;
     let (logs, inputs) = open_all(topic.as_ref(), &args, term)?;
+    let taken = Taken::among(&inputs::of_merge(&args, &programs));
     take_user(&args, term)?;
     let outputs = Output::of(&program);
     let files = match &args.rows.out_dir {
-        Some(folder) => Some(output::files(folder, &outputs, format, &Taken::default())?),
+        Some(folder) => Some(output::files(folder, &outputs, format, &taken)?),
         None => None,
     };
     let _cleanup = output::cleanup(files.as_deref().unwrap_or_default());
@@ -87,7 +88,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     warn_of_streams(&merge, &args, term);
     let mut sink = match collector {
         Some(collector) => collector.into_sink(),
-        None => sink(&args, files, format, &stop, term)?,
+        None => sink(&args, files.map(|files| (files, taken)), format, &stop, term)?,
     };
     if let Some(courier) = &courier {
         delivery::run(courier, term, args.quiet)?;
@@ -267,7 +268,7 @@ fn tell_lost(stream: &StreamReport, quiet: bool, term: &Term) {
 
 fn sink(
     args: &MergeArgs,
-    files: Option<Vec<Fresh>>,
+    files: Option<(Vec<Fresh>, Taken)>,
     format: &'static Format,
     stop: &Arc<AtomicBool>,
     term: &Term,
@@ -281,8 +282,8 @@ fn sink(
     };
     let (names, stops) = (args.rows.names.into(), [Arc::clone(stop)]);
     let sink: Box<dyn Sink> = match files {
-        Some(files) => {
-            Box::new(output::over(files, format, options, names, &Taken::default(), &stops))
+        Some((files, taken)) => {
+            Box::new(output::over(files, format, options, names, &taken, &stops))
         }
         None => format.sink(StoppableWriter::stdout(&stops)?, options, names),
     };

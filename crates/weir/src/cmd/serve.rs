@@ -28,11 +28,9 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
     }
     check(&options)?;
     let (queries, rest) = words.split_at(programs::leading(&words, true));
-    let own = weir_dashboard::PROGRAMS.iter().map(|(name, text)| Source {
-        name: format!("{name}.weir"),
-        program: (*name).to_owned(),
-        text: (*text).to_owned(),
-    });
+    let own = weir_dashboard::PROGRAMS
+        .iter()
+        .map(|(name, text)| Source::new(format!("{name}.weir"), (*name).to_owned(), text));
     let mut sources: Vec<Source> = own.collect();
     for word in queries {
         sources.extend(Source::load_all(word)?);

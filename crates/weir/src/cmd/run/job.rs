@@ -11,7 +11,7 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, delivery, group, metrics, output, plot, records, suppress};
+use crate::{cmd, delivery, group, inputs, metrics, output, plot, records, suppress};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
@@ -112,18 +112,18 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     if options.partitions.run.is_none() {
         opening::say_plan(&program, &options, term);
     }
-    let alone = programs.sources().first().map(|source| source.program.clone());
     let run = Run {
         phase,
         serves,
         program,
-        alone: alone.unwrap_or_default(),
+        alone: programs.sources().first().map_or_else(String::new, |s| s.program.clone()),
         is_alone: programs.sources().len() == 1 && !options.takes_programs(),
         running,
         functions,
         filter,
         format,
         collector: options.rows.export.as_ref().map(Collector::connect).transpose()?,
+        in_use: inputs::of_run(&options, &programs),
         options: &options,
         term,
         site,

@@ -200,6 +200,7 @@ impl Run<'_> {
             Input::Files(_) => Vec::new(),
         };
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.report_outlets());
+        outlets.among(&self.in_use);
         outlets.by_dpdk(Box::new(move |device| senders.open(device)));
         if self.options.gives_to_host() {
             outlets.by_kernel();
@@ -228,7 +229,7 @@ impl Run<'_> {
         let Some(folder) = &self.options.rows.out_dir else { return Ok(RowFiles::None) };
         let named = || format!("--out-dir {}", folder.display());
         made.folder(folder).with_context(named)?;
-        let (format, taken) = (self.format, Taken::default());
+        let (format, taken) = (self.format, Taken::among(&self.in_use));
         if !self.options.takes_programs() {
             let outputs = Output::of(&self.program);
             return output::files(folder, &outputs, format, &taken).map(RowFiles::Open);

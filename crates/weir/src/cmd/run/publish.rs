@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::live::clock;
 use weir_capture::records::is_record_address;
-use weir_capture::write::{Made, StoppableWriter, Untouched, is_read};
+use weir_capture::write::{Made, StoppableWriter, Untouched, WriteError, is_read};
 use weir_cluster::limits::PROBE_NAME_MAX;
 use weir_cluster::{PacketRules, ProbeClock, ProbeHead, ProbeWriter};
 use weir_engine::exchange::{Producer, ProducerId};
@@ -143,7 +143,7 @@ impl Run<'_> {
             Some(pipe) => (StoppableWriter::new(pipe?, &stops), None),
             None if path == "-" => (StoppableWriter::stdout(&stops)?, None),
             None => {
-                let file = made.open(Path::new(&path)).with_context(|| path.clone())?;
+                let file = made.open(Path::new(&path)).map_err(WriteError::of(&path))?;
                 let untouched = file.try_clone().with_context(|| path.clone())?;
                 (StoppableWriter::new(file, &stops), Some(Untouched::new(untouched)))
             }

@@ -11,7 +11,7 @@ use crate::programs::Programs;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{ledger, signals, suppress};
+use crate::{inputs, ledger, signals, suppress};
 use anyhow::Context as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -93,6 +93,7 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
         targets: Vec::new(),
         serves: None,
         phase: RunPhase::default(),
+        in_use: inputs::of_run(options, &detectors),
         options,
         term,
         site: SiteParams::default(),
@@ -118,7 +119,7 @@ impl Run<'_> {
         let stream = self.options.read.iter().any(|capture| is_stream(capture));
         let OpenInput { input, senders: _, kernel: _ } = self.input(&stop)?;
         self.become_user()?;
-        let mut made = Made::default();
+        let mut made = Made::among(&self.in_use);
         let place = match output.as_os_str() == "-" {
             true => PagePlace::Stdout,
             false => {

@@ -9,11 +9,12 @@ use crate::args::RunOptions;
 use crate::exit::{Status, usage};
 use crate::library::Entry;
 use crate::page::{RunPhase, of_packets};
-use crate::signals;
+use crate::programs::Programs;
 use crate::stats::{RunCounts, Stats};
 use crate::term::Term;
 use crate::top::ScreenTerminal;
 use crate::wire::Notes;
+use crate::{inputs, signals};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,6 +84,7 @@ pub(crate) fn show(
         filter,
         format: &json::FORMAT,
         collector: None,
+        in_use: inputs::of_run(options, &Programs::none()),
         options,
         term,
         site: SiteParams::default(),

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use weir_capture::bpf::Filter;
 use weir_capture::outlets::Report;
 use weir_capture::records::RecordReport;
+use weir_capture::write::FilesInUse;
 use weir_control::{RunningProgram, SiteParams};
 use weir_deliver::Target;
 use weir_engine::functions::Functions;
@@ -40,6 +41,8 @@ pub(super) struct Run<'a> {
     /// Where rows are sent to instead of being printed.
     pub(super) collector: Option<Collector>,
     pub(super) options: &'a RunOptions,
+    /// The files that it reads and writes.
+    pub(super) in_use: FilesInUse,
     pub(super) term: &'a Term,
     /// The params of the site, for programs that are added later.
     pub(super) site: SiteParams,

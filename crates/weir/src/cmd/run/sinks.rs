@@ -163,7 +163,7 @@ impl Run<'_> {
                 None => output::new_files(folder, outputs, format, taken),
             };
             let files = files.map_err(|e| format!("{e:#}"))?;
-            let taken = Arc::clone(taken);
+            let taken = taken.clone();
             let cleanup = output::cleanup(&files);
             let ending = Arc::new(AtomicBool::new(false));
             let stops = [Arc::clone(&stop), Arc::clone(&ending)];

@@ -116,7 +116,7 @@ impl Run<'_> {
         self.become_user()?;
         // From here on files are made. Until the run begins they are removed again if something is
         // refused, and existing files stay as they are.
-        let mut made = Made::default();
+        let mut made = Made::among(&self.in_use);
         let files = self.files(&mut made)?;
         let plot = PlotFile::open(&self.program, &self.alone, self.options, &mut made)?;
         let publisher = self.publisher(&mut made, carrier)?;
