@@ -236,8 +236,20 @@ impl StageContext<'_> {
     }
 }
 
+/// Bytes of a whole ChangeCipherSpec record that starts a segment; 0 where there is none. A hello
+/// may stand after it.
+fn change_of_cipher(data: &[u8]) -> usize {
+    let fits = |(at, byte): (usize, u8)| match at {
+        2 => byte <= 4,
+        _ => byte == [20, 3, 0, 0, 1, 1][at],
+    };
+    let fitting = (0..6).zip(data).filter(|&(at, &byte)| fits((at, byte))).count();
+    if fitting == 6 { 6 } else { 0 }
+}
+
 /// Whether a payload may start a stream.
 fn begins(data: &[u8]) -> bool {
+    let data = &data[change_of_cipher(data)..];
     !data.is_empty() && !matches!(records(data), Start::Other)
 }
 
@@ -259,10 +271,14 @@ fn of_tcp(flow: &mut HelloFlow, (seq, syn): (u32, bool), data: &[u8], ts: i64) -
     let seq = if syn { seq.wrapping_add(1) } else { seq };
     // From the start of what is awaited to the segment, the shorter way around.
     let way = |start: u32| i64::from(seq.wrapping_sub(start) as i32);
+    let change = change_of_cipher(data);
     let anew = match flow.stream {
         Stream::Tcp(start) | Stream::TcpDone(start, _) if syn => way(start) != 0,
         Stream::Tcp(start) => way(start) >= HELLO_MAX as i64 || way(start) + data.len() as i64 <= 0,
-        Stream::TcpDone(start, len) => way(start) < 0 || way(start) >= i64::from(len),
+        Stream::TcpDone(start, len) => {
+            let place = way(start) + change as i64;
+            place < 0 || place >= i64::from(len)
+        }
         Stream::Quic(..) => unreachable!("another protocol is another flow"),
     };
     let mut given_up = 0;
@@ -273,6 +289,12 @@ fn of_tcp(flow: &mut HelloFlow, (seq, syn): (u32, bool), data: &[u8], ts: i64) -
         given_up = u64::from(flow.is_begun());
         flow.forget_bytes();
         flow.stream = Stream::Tcp(seq);
+    }
+    if let Stream::Tcp(start) = &mut flow.stream {
+        // The hello starts after the record, if nothing came of it yet.
+        if flow.came.is_empty() && way(*start) == 0 {
+            *start = start.wrapping_add(change as u32);
+        }
     }
     match flow.stream {
         Stream::Tcp(start) => {

@@ -34,6 +34,8 @@ pub const FLAGS: usize = 2;
 pub const COUNTS: usize = 4;
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 12;
+/// Bytes of the shortest question: the root's name, a type and a class.
+const QUESTION_MIN: usize = 5;
 
 /// The flag of responses.
 pub const QR: u16 = 0x8000;
@@ -116,17 +118,33 @@ impl<'a> Dns<'a> {
         (self.counts()[0] > 0).then(|| self.question_at(HEADER_LEN))?.map(|(question, _)| question)
     }
 
+    /// How many questions may follow the first, if that is all there: as many as the header tells,
+    /// but no more than there is room for in what was captured.
+    pub(crate) fn further_questions(&self) -> usize {
+        let told = usize::from(self.counts()[0]).saturating_sub(1);
+        let first = self.question_at(HEADER_LEN);
+        first.map_or(0, |(_, end)| told.min((self.message.len() - end) / QUESTION_MIN))
+    }
+
+    /// Whether all questions and records that the header tells are there; bytes may follow them.
+    pub(crate) fn is_whole(&self) -> bool {
+        let [_, records @ ..] = self.counts();
+        let told: u32 = records.into_iter().map(u32::from).sum();
+        let start = self.questions_end();
+        let records = Records { message: self.message, at: start, left: told };
+        start.is_some() && records.count() == told as usize
+    }
+
     /// The answers, as far as they go.
     pub fn answers(&self) -> Records<'a> {
-        let [questions, answers, ..] = self.counts();
-        let mut at = Some(HEADER_LEN);
-        for _ in 0..questions {
-            at = at.and_then(|at| self.question_at(at)).map(|(_, end)| end);
-            if at.is_none() {
-                break;
-            }
-        }
-        Records { message: self.message, at, left: answers }
+        let answers = self.counts()[1].into();
+        Records { message: self.message, at: self.questions_end(), left: answers }
+    }
+
+    /// Where the last question ends, if all are there.
+    fn questions_end(&self) -> Option<usize> {
+        let questions = self.counts()[0];
+        (0..questions).try_fold(HEADER_LEN, |at, _| Some(self.question_at(at)?.1))
     }
 
     /// The question at a place, and where it ends.
@@ -159,7 +177,7 @@ pub struct Question<'a> {
 pub struct Records<'a> {
     message: &'a [u8],
     at: Option<usize>,
-    left: u16,
+    left: u32,
 }
 
 /// One record.
@@ -358,6 +376,11 @@ pub fn fuzz_dns(bytes: &[u8]) {
     }
     assert!(held + HEADER_LEN <= bytes.len());
     assert!(dns.answers().count() <= usize::from(dns.counts()[1]));
+    let questions = usize::from(dns.question().is_some()) + dns.further_questions();
+    assert!(questions * QUESTION_MIN + HEADER_LEN <= bytes.len());
+    assert!(questions <= usize::from(dns.counts()[0]));
+    let there = |n: u16, counted: usize| !dns.is_whole() || usize::from(n) == counted;
+    assert!(there(dns.counts()[1], dns.answers().count()));
     // Labels from any place, which only pointers lead to.
     for at in 0..bytes.len().min(64) {
         let _ = Name { message: bytes, at }.labels().count();
@@ -464,6 +487,42 @@ mod tests {
             let question = Dns::new(&message[..n]).and_then(|dns| dns.question());
             assert!(question.is_none(), "{n}");
         }
+    }
+
+    #[test]
+    fn a_message_is_whole_by_its_own_counts() {
+        let message = dns_response(7, "a.example", A, 0, &[&[192, 0, 2, 9], &[192, 0, 2, 8]]);
+        let is_whole = |message: &[u8]| Dns::new(message).is_some_and(|dns| dns.is_whole());
+        for n in 0..message.len() {
+            assert!(!is_whole(&message[..n]), "{n}");
+        }
+        assert!(is_whole(&message) && is_whole(&[&message[..], b"more"].concat()));
+        // A record of each further section, which is not there.
+        for section in [2, 3] {
+            let mut more = message.clone();
+            more[COUNTS + 2 * section + 1] = 1;
+            assert!(!is_whole(&more));
+            let root = [&more[..], &[0, 0, 41, 2, 0, 0, 0, 0, 0, 0, 0]].concat();
+            assert!(is_whole(&root));
+        }
+        assert!(is_whole(&[0; HEADER_LEN]), "it tells of nothing");
+        assert!(!is_whole(&[0xff; 99]));
+    }
+
+    /// A query of 33 bytes that told of 65535 questions was believed.
+    #[test]
+    fn questions_take_room() {
+        let further = |questions: u16, more: usize| {
+            let mut message = dns_query(7, "www.example", A);
+            message[COUNTS..COUNTS + 2].copy_from_slice(&questions.to_be_bytes());
+            message.extend(vec![0; more]);
+            Dns::new(&message).unwrap().further_questions()
+        };
+        assert_eq!([0, 1].map(|questions| further(questions, 99)), [0, 0]);
+        assert_eq!([0, 4, 5, 14, 15, 16].map(|more| further(3, more)), [0, 0, 1, 2, 2, 2]);
+        assert_eq!([0, 4, 50].map(|more| further(u16::MAX, more)), [0, 0, 10]);
+        let cut = &dns_query(7, "www.example", A)[..20];
+        assert_eq!(Dns::new(cut).unwrap().further_questions(), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::bits::Bits;
 use crate::limits::BATCH;
 use crate::quic::initial::Decrypting;
 use crate::tls::records::{Start, client_hello};
-use crate::tls::{Hello, Tls};
+use crate::tls::{Hello, Tls, after_change_cipher_spec};
 use std::cell::RefCell;
 
 /// Hellos of a batch, by row.
@@ -52,13 +52,15 @@ impl Hellos {
         })
     }
 
-    /// The result of `read` for the hello in the TLS records that start a TCP payload.
+    /// The result of `read` for the hello in the TLS records that start a TCP payload, or that
+    /// stand after a ChangeCipherSpec record there.
     pub(crate) fn of_tls<T>(
         &self,
         row: usize,
         payload: &[u8],
         read: impl FnOnce(&Hello<'_>) -> Option<T>,
     ) -> Option<T> {
+        let payload = after_change_cipher_spec(payload);
         let tls = Tls::new(payload)?;
         if !tls.client_hello_goes_on(payload) {
             return read(&tls.hello()?);

@@ -33,6 +33,30 @@ pub enum PacketType {
     VersionNegotiation,
 }
 
+impl PacketType {
+    /// That of a packet with a long header, by its first byte and its version.
+    fn of(first: u8, version: u32) -> Option<PacketType> {
+        if first & 0x80 == 0 {
+            return None;
+        }
+        Some(match (version, first >> 4 & 3) {
+            (0, _) => PacketType::VersionNegotiation,
+            (V1 | V2, _) if first & 0x40 == 0 => return None,
+            (V1, 0) | (V2, 1) => PacketType::Initial,
+            (V1, 1) | (V2, 2) => PacketType::ZeroRtt,
+            (V1, 2) | (V2, 3) => PacketType::Handshake,
+            (V1, 3) | (V2, 0) => PacketType::Retry,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a UDP payload starts with an Initial packet, of which its header may be cut too.
+pub(crate) fn starts_initial(payload: &[u8]) -> bool {
+    let Some(&[first, a, b, c, d]) = payload.first_chunk() else { return false };
+    PacketType::of(first, u32::from_be_bytes([a, b, c, d])) == Some(PacketType::Initial)
+}
+
 /// A packet with a long header at the start of a datagram, or after another one.
 #[derive(Clone, Copy, Debug)]
 pub struct LongHeader<'a> {
@@ -57,18 +81,7 @@ impl<'a> LongHeader<'a> {
         let mut left = Left { bytes: payload, at: 0 };
         let first = left.byte()?;
         let version = u32::from_be_bytes(*left.take::<4>()?);
-        if first & 0x80 == 0 {
-            return None;
-        }
-        let kind = match (version, first >> 4 & 3) {
-            (0, _) => PacketType::VersionNegotiation,
-            (V1 | V2, _) if first & 0x40 == 0 => return None,
-            (V1, 0) | (V2, 1) => PacketType::Initial,
-            (V1, 1) | (V2, 2) => PacketType::ZeroRtt,
-            (V1, 2) | (V2, 3) => PacketType::Handshake,
-            (V1, 3) | (V2, 0) => PacketType::Retry,
-            _ => return None,
-        };
+        let kind = PacketType::of(first, version)?;
         let destination = left.counted_by_byte()?;
         let source = left.counted_by_byte()?;
         if version != 0 && destination.len().max(source.len()) > CONNECTION_ID_MAX {
@@ -207,6 +220,9 @@ mod tests {
             LongHeader::new(&packet(first, version, more)).map(|header| header.kind())
         };
         let rest = [0, 5, 0, 0, 0, 0, 0];
+        let starts = |first, version| starts_initial(&packet(first, version, &[])[..5]);
+        assert!(starts(0xc0, V1) && starts(0xd0, V2) && !starts(0x40, V1) && !starts(0xe0, V1));
+        assert!(!starts(0xc0, 0) && !starts_initial(&[0xc0, 0, 0, 0]));
         assert_eq!(kind(0xc0, V1, &rest), Some(PacketType::Initial));
         assert_eq!(kind(0xd0, V2, &rest), Some(PacketType::Initial));
         assert_eq!(kind(0xd0, V1, &rest[1..]), Some(PacketType::ZeroRtt));

@@ -11,12 +11,17 @@
 //! |            version            | 32 random bytes, session id, ciphers, extensions …
 //! ```
 //!
+//! A client may send a ChangeCipherSpec record just before its second hello (appendix D.4), so a
+//! hello is looked for [after](after_change_cipher_spec) such a record too.
+//!
 //! This looks at the start of one segment. A hello that goes on in the next segment is read as far
 //! as it goes, and what lies beyond is not said to be missing; [`records`] puts records together.
 
 pub mod ja4;
 pub mod records;
 
+/// The content type of a change of cipher.
+const CHANGE_CIPHER_SPEC: u8 = 20;
 /// The content type of handshake messages.
 pub const HANDSHAKE: u8 = 22;
 /// Content types: change of cipher, alert, handshake, application data, heartbeat.
@@ -39,6 +44,19 @@ pub const ALPN: u16 = 16;
 pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 /// The extension with the versions that the client takes, or the one that the server chose.
 pub const SUPPORTED_VERSIONS: u16 = 43;
+
+/// The payload of a segment after the whole ChangeCipherSpec record that it starts with, or all of
+/// it where it starts otherwise.
+///
+/// The record means nothing in TLS 1.3. A client sends it just before its second flight, which may
+/// be a hello and stand in the same segment, so that devices on the path take the connection for an
+/// older one (RFC 8446, appendix D.4). All readers of hellos over TCP start here.
+pub fn after_change_cipher_spec(payload: &[u8]) -> &[u8] {
+    match payload {
+        [CHANGE_CIPHER_SPEC, 3, 0..=4, 0, 1, 1, rest @ ..] => rest,
+        _ => payload,
+    }
+}
 
 /// The TLS record at the start of a segment, as much of it as was captured.
 #[derive(Clone, Copy, Debug)]
@@ -331,6 +349,30 @@ mod tests {
         }
         assert!(known > 0);
         assert!(hello(&bytes).unwrap().version().is_ok());
+    }
+
+    #[test]
+    fn a_hello_after_a_change_of_cipher_is_found() {
+        let hello = client_hello("a.example", &["h2"], &[0x0304]);
+        for minor in 0..=4 {
+            let both = [&[20, 3, minor, 0, 1, 1][..], &hello].concat();
+            assert_eq!(after_change_cipher_spec(&both), hello);
+            assert_eq!(Tls::new(&both).unwrap().content_type(), CHANGE_CIPHER_SPEC);
+        }
+        assert_eq!(after_change_cipher_spec(&[20, 3, 3, 0, 1, 1]), b"");
+        let others: [&[u8]; 8] = [
+            &[],
+            &[20, 3, 3, 0, 1],
+            &[21, 3, 3, 0, 1, 1, 22],
+            &[20, 2, 3, 0, 1, 1, 22],
+            &[20, 3, 5, 0, 1, 1, 22],
+            &[20, 3, 3, 0, 2, 1, 22],
+            &[20, 3, 3, 0, 1, 2, 22],
+            &hello,
+        ];
+        for other in others {
+            assert_eq!(after_change_cipher_spec(other), other);
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::fields::FieldId;
 use crate::fields::rows::Rows;
 use crate::repeated::{REPEATED, Repeated};
 use crate::source::{FrameBatch, LinkType};
-use crate::walk::{Layer, Layers};
-use crate::{dhcp, dns, http, sctp, tcp, tls, udp, wlan};
+use crate::walk::{Layer, Layers, Reason};
+use crate::{dhcp, dns, http, quic, sctp, tcp, tls, udp, wlan};
 
 /// A protocol of which something may be left unread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -283,6 +283,25 @@ impl Count<'_> {
     }
 }
 
+/// Why a packet does not show all payload of a UDP datagram, if it does not: later fragments of IP
+/// may have the rest.
+fn missing(rows: &Rows<'_>, i: usize) -> Option<UnreadReason> {
+    let sent = rows.packet_end(i).saturating_sub(rows.l4(i) + udp::HEADER_LEN);
+    let (captured, whole) = match udp::Udp::new(rows.body(i)) {
+        Ok(udp) => {
+            let length = usize::from(udp.length()).checked_sub(udp::HEADER_LEN);
+            (udp.payload().len(), length.unwrap_or(sent))
+        }
+        Err(Reason::ShortHeader) => (0, sent),
+        Err(_) => return None,
+    };
+    if captured < whole.min(sent) {
+        return Some(UnreadReason::Cut);
+    }
+    let goes_on = captured < whole && rows.layers.has(Layer::Fragment).has(i);
+    goes_on.then_some(UnreadReason::Continues)
+}
+
 /// How much payload a TCP segment had on the wire.
 fn sent(rows: &Rows<'_>, i: usize) -> usize {
     let header = tcp::Tcp::new(rows.body(i)).map_or(0, |tcp| tcp.header_len());
@@ -292,21 +311,29 @@ fn sent(rows: &Rows<'_>, i: usize) -> usize {
 fn in_dns(rows: &Rows<'_>, count: &mut Count<'_>) {
     use crate::fields::dns::{candidates, message};
     candidates(rows).each(|i| {
-        let questions = message(rows, i).map_or(0, |message| message.counts()[0]);
-        count.add(UnreadReason::Further, u64::from(questions.saturating_sub(1)));
+        let first = message(rows, i);
+        let questions = first.map_or(0, |message| message.further_questions());
+        count.add(UnreadReason::Further, questions as u64);
         if rows.layers.has(Layer::Udp).has(i) {
-            return;
+            let missing = missing(rows, i);
+            let unread = missing.filter(|_| !first.is_some_and(|message| message.is_whole()));
+            return unread.into_iter().for_each(|reason| count.add(reason, 1));
         }
         let (payload, sent) = (rows.tcp_payload(i), sent(rows, i));
         let mut at = 0;
         while at < sent {
             let rest = payload.get(at..).unwrap_or(&[]);
-            if dns::Dns::in_segment(rest, sent - at).is_none() {
+            let Some(message) = dns::Dns::in_segment(rest, sent - at) else {
                 return count.add_in_part(payload.len(), sent);
+            };
+            let end = at + 2 + usize::from(u16::from_be_bytes([rest[0], rest[1]]));
+            // The first is read, as much of it as was captured.
+            if at > 0 {
+                count.add(UnreadReason::Further, 1);
+            } else if payload.len() < end && !message.is_whole() {
+                count.add(UnreadReason::Cut, 1);
             }
-            // The first is read.
-            count.add(UnreadReason::Further, u64::from(at > 0));
-            at += 2 + usize::from(u16::from_be_bytes([rest[0], rest[1]]));
+            at = end;
         }
     });
 }
@@ -328,7 +355,8 @@ fn in_http(rows: &Rows<'_>, count: &mut Count<'_>) {
 fn in_tls(rows: &Rows<'_>, count: &mut Count<'_>) {
     rows.has(Layer::TcpWhole).each(|i| {
         let payload = rows.tcp_payload(i);
-        if tls::Tls::new(payload).is_none_or(|tls| !tls.starts_hello()) {
+        let record = tls::Tls::new(tls::after_change_cipher_spec(payload));
+        if record.is_none_or(|record| !record.starts_hello()) {
             return;
         }
         let is_whole = |hello: &tls::Hello<'_>| Some(hello.is_whole());
@@ -341,13 +369,18 @@ fn in_tls(rows: &Rows<'_>, count: &mut Count<'_>) {
 fn in_quic(rows: &Rows<'_>, count: &mut Count<'_>) {
     rows.has(Layer::Udp).each(|i| {
         let payload = rows.udp_payload(i);
-        if crate::quic::LongHeader::new(payload).is_none() {
+        let starts_initial = quic::starts_initial(payload);
+        if !starts_initial && quic::LongHeader::new(payload).is_none() {
             return;
         }
         let is_whole = |hello: &tls::Hello<'_>| Some(hello.is_whole());
-        if rows.layers.hellos.of_quic(i, payload, is_whole) == Some(false) {
-            count.add(UnreadReason::Continues, 1);
-        }
+        let unread = match rows.layers.hellos.of_quic(i, payload, is_whole) {
+            Some(true) => None,
+            Some(false) => missing(rows, i).or(Some(UnreadReason::Continues)),
+            // Nothing tells whose hello an Initial packet holds of which a part is missing.
+            None => missing(rows, i).filter(|_| starts_initial),
+        };
+        unread.into_iter().for_each(|reason| count.add(reason, 1));
     });
 }
 
@@ -401,7 +434,8 @@ fn in_aggregates(rows: &Rows<'_>, count: &mut Count<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query};
+    use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query, dns_response};
+    use crate::craft::quic::{Initial, crypto_frame};
     use crate::craft::{Frame, batch};
     use crate::fields::by_name;
     use crate::walk::classify;
@@ -456,9 +490,50 @@ mod tests {
         }
         assert_eq!(shown(&tcp(53, &[]), "dns"), "", "an acknowledgement");
         assert_eq!(shown_of(&tcp(53, &message), 60, "dns"), "1 dns cut by the snap length");
+        let cut = "1 dns cut by the snap length";
+        assert_eq!(shown_of(&tcp(53, &message), 80, "dns"), cut, "in its question");
         let mut two = dns_query(7, "www.example", 1);
         two[5] = 2;
+        two.extend([0, 0, 1, 0, 1]);
         assert_eq!(shown(&udp(53, &two), "dns.qname"), "1 dns further in the packet");
+    }
+
+    /// A query that told of 65535 questions added 65534.
+    #[test]
+    fn questions_that_have_no_room_are_not_counted() {
+        let mut query = dns_query(7, "www.example", 1);
+        (query[4], query[5]) = (255, 255);
+        assert_eq!(shown(&udp(53, &query), "dns"), "");
+        query.extend([0; 14]);
+        assert_eq!(shown(&udp(53, &query), "dns"), "2 dns further in the packet");
+    }
+
+    /// Cut datagrams, and first fragments, were not counted.
+    #[test]
+    fn datagrams_of_dns_in_part() {
+        let response = dns_response(7, "www.example", 1, 0, &[&[1; 4], &[2; 4]]);
+        let (cut, headers) = ("1 dns cut by the snap length", 14 + 20 + 8);
+        let frame = udp(53, &response);
+        for n in [4, 8, 8 + 11, 8 + 12, 8 + response.len() - 1] {
+            assert_eq!(shown_of(&frame, 34 + n, "dns.addr"), cut, "{n} bytes of the datagram");
+        }
+        assert_eq!(shown(&frame, "dns"), "");
+        let padded = udp(53, &[&response[..], b"more"].concat());
+        assert_eq!(shown_of(&padded, headers + response.len(), "dns"), "", "all of the message");
+
+        let length = (8 + response.len() as u16 + 8).to_be_bytes();
+        let first = |payload: &[u8]| {
+            let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).fragment(0, true);
+            frame.udp(40_000, 53).put(udp::LENGTH, &length).payload(payload)
+        };
+        let part = first(&response[..32]);
+        assert_eq!(shown(&part, "dns"), "1 dns continues in another packet");
+        assert_eq!(shown_of(&part, headers + 20, "dns"), cut, "a message counts once");
+        assert_eq!(shown(&first(&response), "dns"), "", "all of the message");
+        let later = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).fragment(40, false);
+        assert_eq!(shown(&later.put(9, &[17]).payload(&response[32..]), "dns"), "");
+        let wrong = udp(53, &response[..32]).put(udp::LENGTH, &length);
+        assert_eq!(shown(&wrong, "dns"), "", "that is malformed");
     }
 
     #[test]
@@ -489,6 +564,45 @@ mod tests {
         assert_eq!(shown(&tcp(443, &hello[..6]), "tls.ja4"), "1 tls continues in another packet");
         assert_eq!(shown_of(&tcp(443, &hello), 80, "tls.ja4"), "1 tls cut by the snap length");
         assert_eq!(shown(&tcp(443, &[23, 3, 3, 0, 9, 1, 2]), "tls.sni"), "", "data");
+    }
+
+    /// A client's second hello stands there after a HelloRetryRequest.
+    #[test]
+    fn hellos_after_a_change_of_cipher() {
+        let changed = |rest: &[u8]| tcp(443, &[&[20, 3, 3, 0, 1, 1], rest].concat());
+        let hello = client_hello("www.example.org", &["h2"], &[0x0304]);
+        assert_eq!(shown(&changed(&hello), "tls.sni"), "");
+        let part = changed(&hello[..hello.len() - 9]);
+        assert_eq!(shown(&part, "tls.sni"), "1 tls continues in another packet");
+        assert_eq!(shown_of(&changed(&hello), 80, "tls.ja4"), "1 tls cut by the snap length");
+        let finished = [22, 3, 3, 0, 40, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(shown(&changed(&finished), "tls.sni"), "", "a message of TLS 1.2");
+        assert_eq!(shown(&changed(&[]), "tls.sni"), "");
+    }
+
+    /// Hellos of which the snap length cut off a part were not counted.
+    #[test]
+    fn hellos_of_quic() {
+        let hello = &client_hello("www.example.org", &["h3"], &[0x0304])[tls::HEADER_LEN..];
+        let initial = |data: &[u8]| {
+            Initial::new(quic::V1, &[7; 8]).packet(&[&crypto_frame(0, data)[..], &[0; 99]].concat())
+        };
+        let whole = initial(hello);
+        let frame = udp(443, &whole);
+        assert_eq!(shown(&frame, "quic.sni"), "");
+        let part = udp(443, &initial(&hello[..60]));
+        assert_eq!(shown(&part, "quic.sni"), "1 quic continues in another packet");
+        // After the headers: the version, the ID, and all but the last byte.
+        for n in [5, 12, 60, whole.len() - 1] {
+            let cut = shown_of(&frame, 42 + n, "quic.ja4");
+            assert_eq!(cut, "1 quic cut by the snap length", "{n} bytes");
+        }
+        assert_eq!(shown_of(&frame, 42 + 4, "quic.sni"), "", "it may be anything");
+        assert_eq!(shown_of(&frame, 99, "quic.version"), "", "where no hello is read");
+        let both = udp(443, &[initial(&hello[..60]), whole].concat());
+        assert_eq!(shown_of(&both, 300, "quic.sni"), "1 quic cut by the snap length");
+        let handshake = udp(443, &[&[0xe3, 0, 0, 0, 1, 0, 0, 64, 99][..], &[7; 99]].concat());
+        assert_eq!(shown_of(&handshake, 90, "quic.sni"), "");
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub(super) const FIELDS: &[Entry] = &[
     int(
         "tls.handshake_type",
         8,
-        "1 where the TLS record starts with a ClientHello, 2 with a ServerHello; else absent.",
+        "1 where the TLS record starts with a ClientHello, 2 with a ServerHello; else absent. Of \
+         a first record that changes the cipher, this and the fields of hellos tell the next.",
         |rows, out| {
             rows.some_words(out, rows.has(Layer::TcpWhole), |i| {
                 hello(rows, i, |hello| Some(hello.kind().into()))

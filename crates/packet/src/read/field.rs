@@ -651,6 +651,10 @@ mod tests {
              tls.sni=www.example.org tls.alpn=h2,http/1.1 ";
         let ja4 = "tls.ja4=t13d0103h2_0f2cb44170f4_b9a491fefe05 tls.ech=false";
         check(&tcp(&two), &names, &format!("{shown}{ja4}"));
+        // After a change of cipher, which is the first record.
+        let changed = [&[20, 3, 3, 0, 1, 1][..], &two].concat();
+        let after = shown.replace("content_type=22", "content_type=20");
+        check(&tcp(&changed), &names, &format!("{after}{ja4}"));
         let more = [(crate::tls::ENCRYPTED_CLIENT_HELLO, &[0, 0, 1][..])];
         let outer = client_hello_with("www.example.org", &["h2", "http/1.1"], &[0x0304], &more);
         let ja4 = "tls.ja4=t13d0104h2_0f2cb44170f4_19db675bb9c5 tls.ech=true";

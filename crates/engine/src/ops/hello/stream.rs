@@ -4,6 +4,7 @@ use weir_packet::limits::HELLO_MAX;
 use weir_packet::pieces::Pieces;
 use weir_packet::quic::initial::{ClientKeys, CryptoFrames, initials};
 use weir_packet::tcp::{SYN, Tcp};
+use weir_packet::tls::after_change_cipher_spec;
 use weir_packet::tls::ja4::Carrier;
 use weir_packet::tls::records::{Start, client_hello, handshake};
 use weir_plan::limits::HELLO_PACKETS_MAX;
@@ -91,6 +92,7 @@ pub(super) struct Initials {
 
 /// Whether a payload may start a stream with a hello.
 fn begins(payload: &[u8], scratch: &mut Scratch) -> bool {
+    let payload = after_change_cipher_spec(payload);
     !payload.is_empty() && client_hello(payload, &mut scratch.message) != Start::Other
 }
 
@@ -165,10 +167,14 @@ impl Segments {
     pub(super) fn take_in(&mut self, tcp: &Tcp<'_>, at: Arrival, scratch: &mut Scratch) -> Intake {
         let is_syn = tcp.flags() & SYN != 0;
         let (seq, payload) = (tcp.seq().wrapping_add(u32::from(is_syn)), tcp.payload());
+        // A record that comes before a hello in its segment, and is none of it.
+        let before_hello = payload.len() - after_change_cipher_spec(payload).len();
         let mut offset = i64::from(seq.wrapping_sub(self.start) as i32);
         let begins_anew = match self.state {
             _ if is_syn => offset != 0,
-            SegmentState::Done(len) => !(0..i64::from(len)).contains(&offset),
+            SegmentState::Done(len) => {
+                !(0..i64::from(len)).contains(&(offset + before_hello as i64))
+            }
             _ => offset >= HELLO_MAX as i64 || offset + payload.len() as i64 <= 0,
         };
         let mut given_up = 0;
@@ -180,13 +186,17 @@ impl Segments {
             *self = Segments { start: seq, state: SegmentState::Empty };
             offset = 0;
         }
-        if payload.is_empty() {
-            return Intake::Taken(given_up);
+        if offset == 0 && matches!(self.state, SegmentState::Empty) {
+            self.start = self.start.wrapping_add(before_hello as u32);
+            offset -= before_hello as i64;
         }
         // Bytes before the place where the hello starts are none of it.
         let before = usize::try_from(-offset).unwrap_or(0);
         let place = usize::try_from(offset).unwrap_or(0);
-        self.piece(place, &payload[before..], at, scratch, given_up)
+        match &payload[before..] {
+            [] => Intake::Taken(given_up),
+            data => self.piece(place, data, at, scratch, given_up),
+        }
     }
 
     fn pieces(&self) -> Option<&HelloPieces> {

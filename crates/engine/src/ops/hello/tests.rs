@@ -178,6 +178,56 @@ fn several_hellos_of_one_flow() {
     assert_eq!(rows, [&expected[..], &rest].concat());
 }
 
+/// A client of TLS 1.3 sends a ChangeCipherSpec record just before its second hello.
+#[test]
+fn a_hello_after_a_change_of_cipher_in_its_segment() {
+    let (one, again) = (hello("a.example", 300), hello("b.example", 320));
+    let change = [20, 3, 3, 0, 1, 1];
+    let changed = |hello: &[u8]| [&change[..], hello].concat();
+    let expected = ["1 tcp a.example 1", "2 tcp b.example 1"];
+    let rows = shown(vec![
+        tcp(1, 0, ACK, &one),
+        tcp(1, 300, ACK, &changed(&again)),
+        // Sent again: all of it, and each record.
+        tcp(1, 300, ACK, &changed(&again)),
+        tcp(1, 300, ACK, &change),
+        tcp(1, 306, ACK, &again),
+    ]);
+    assert_eq!(rows, expected);
+    let rows = shown(vec![
+        // The record in a segment of its own, then once more together with the hello.
+        tcp(1, 0, ACK, &one),
+        tcp(1, 300, ACK, &change),
+        tcp(1, 306, ACK, &again),
+        tcp(1, 300, ACK, &changed(&again)),
+    ]);
+    assert_eq!(rows, ["1 tcp a.example 1", "3 tcp b.example 1"]);
+    let rows = shown(vec![
+        // In two segments, and the first of them again.
+        tcp(1, 0, ACK, &changed(&one[..100])),
+        tcp(1, 0, ACK, &changed(&one[..100])),
+        tcp(1, 106, ACK, &one[100..]),
+        // After the SYN, through the end of sequence numbers; and with the record alone first.
+        tcp(2, u32::MAX - 1, SYN, &[]),
+        tcp(2, u32::MAX, ACK, &changed(&one)),
+        tcp(3, 9, SYN, &[]),
+        tcp(3, 10, ACK, &change),
+        tcp(3, 16, ACK, &one),
+        // A piece of a hello that looks like the record belongs to the hello.
+        tcp(4, 9, SYN, &[]),
+        tcp(4, 10, ACK, &one[..100]),
+        tcp(4, 110, ACK, &change),
+    ]);
+    let expected = ["3 tcp a.example 2", "5 tcp a.example 1", "8 tcp a.example 1"];
+    assert_eq!(rows, [&expected[..], &["unfinished 1 evicted 0"]].concat());
+    // The end of a handshake of TLS 1.2.
+    let finished = [22, 3, 3, 0, 40, 0, 0, 0, 0, 0, 0, 0, 0];
+    let data = [23, 3, 3, 0, 9, 1];
+    assert!(shown(vec![tcp(1, 0, ACK, &change)]).is_empty());
+    assert!(shown(vec![tcp(1, 0, ACK, &changed(&finished))]).is_empty());
+    assert!(shown(vec![tcp(1, 9, SYN, &[]), tcp(1, 10, ACK, &changed(&data))]).is_empty());
+}
+
 /// A client that got no answer sends its hello again and again, for longer than a flow is idle.
 #[test]
 fn a_hello_that_is_sent_again_is_no_other() {
