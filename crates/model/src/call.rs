@@ -54,12 +54,7 @@ impl Eval<'_> {
             (Func::LocalBin(_), [_, d]) if word(d) <= 0 => self.undefined(),
             (Func::LocalBin(zone), [a, d]) => {
                 let (a, d) = (word(a), word(d));
-                let floor = |t: i64| t.checked_sub(t.rem_euclid(d));
-                let start = match zone.moves(d) {
-                    true => floor(zones::clock(*zone, a)).map(|shown| zones::when(*zone, shown)),
-                    false => floor(a),
-                };
-                self.checked(ty, start)
+                self.checked(ty, zones::bin(*zone, a, d))
             }
             (Func::LocalTime(zone), [a]) => Value::Time(zones::local(*zone, word(a))),
             (Func::Part(part), [a]) => Value::Int(part_of_time(*part, word(a))),

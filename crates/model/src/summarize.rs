@@ -157,7 +157,8 @@ impl StageContext<'_> {
         };
         loop {
             let oldest = g.taken.keys().next().map(|(pane, _)| *pane);
-            let held = oldest.map(|pane| lengths.first_ending_after(pane).max(g.next));
+            let held = oldest
+                .map(|pane| first_shown(s, lengths, lengths.first_ending_after(pane).max(g.next)));
             let Some(to) = held.into_iter().chain(open).min() else { break };
             if g.next < to && s.fill.is_some() && g.last.is_some() {
                 self.fill(s, g, (lengths, to), &mut rows);
@@ -199,15 +200,16 @@ impl StageContext<'_> {
         let idle = s.fill.and_then(|fill| fill.idle_ns);
         let last = g.last.expect("a window came out");
         let end = idle.map_or(to, |idle| to.min(last + l.over + idle as i128));
+        g.next = first_shown(s, l, g.next);
         while g.next < end && g.filled.windows < FILL_MAX && g.filled.has_room(s) {
             let mut window = BTreeMap::new();
             g.filled.rows += add_known(s, g, g.next, &mut window);
             self.put_out(s, Some(g.next), (window, 1.0), rows);
-            g.next += l.every;
+            g.next = first_shown(s, l, g.next + l.every);
             g.filled.windows += 1;
         }
         if g.next < end {
-            let left = (end - g.next + l.every - 1) / l.every;
+            let left = shown_within(s, l, g.next..end);
             self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
         }
         g.next = to;
@@ -230,9 +232,9 @@ impl StageContext<'_> {
                 new.iter().map(|key| ((start, key.clone()), vec![Vec::new(); s.aggs.len()]));
             self.put_out(s, Some(start), (groups.collect(), 1.0), rows);
             g.filled.rows += new.len() as u64;
-            start += l.every;
+            start = first_shown(s, l, start + l.every);
         }
-        let left = (to - start) / l.every;
+        let left = shown_within(s, l, start..to);
         self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
     }
 
@@ -345,6 +347,19 @@ fn clock(s: &Summarize, t: i64) -> i64 {
 /// When the clock of the windows showed this first.
 fn when(s: &Summarize, shown: i64) -> i64 {
     s.zone.map_or(shown, |zone| zones::when(zone, shown))
+}
+
+/// The first window from `start` on that a time lies in: whole ones are left out where clocks are
+/// set forward.
+fn first_shown(s: &Summarize, l: Lengths, start: i128) -> i128 {
+    s.zone.map_or(start, |zone| zones::first_shown(zone, start, l.every))
+}
+
+/// How many such windows start within this.
+fn shown_within(s: &Summarize, l: Lengths, starts: Range<i128>) -> i128 {
+    let all = (starts.end - starts.start + l.every - 1) / l.every;
+    let within = (starts.start, starts.end);
+    all - s.zone.map_or(0, |zone| zones::count_left_out(zone, within, l.every))
 }
 
 /// The time that the clock of the windows shows at a watermark, less the time for which they stay

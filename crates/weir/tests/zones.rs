@@ -97,6 +97,45 @@ fn days_have_23_and_25_hours_where_clocks_change() {
 }
 
 #[test]
+fn hours_are_hours_where_zones_have_half_ones_too() {
+    let by_hour = "packets | summarize n = count() every 1h";
+    let binned = "packets | summarize n = count() by hour = bin(ts, 1h)";
+    // 02:30 comes twice.
+    let twice = ["2025-04-05T16:00:00Z", "2025-04-05T17:00:00Z"];
+    let hours = "2025-04-06T02:00:00+10:30,1 2025-04-06T02:00:00+09:30,1";
+    assert_eq!(rows(by_hour, "Australia/Adelaide", &twice), hours);
+    assert_eq!(rows(binned, "Australia/Adelaide", &twice), hours);
+    let twice = ["2025-11-02T04:00:00Z", "2025-11-02T05:00:00Z"];
+    let hours = "2025-11-02T01:00:00-02:30,1 2025-11-02T01:00:00-03:30,1";
+    assert_eq!(rows(by_hour, "America/St_Johns", &twice), hours);
+    // On Lord Howe half an hour does.
+    let half = ["2023-04-01T14:45:00Z", "2023-04-01T15:15:00Z"];
+    assert_eq!(rows(by_hour, "Australia/Lord_Howe", &half), "2023-04-02T01:00:00+11:00,2");
+}
+
+#[test]
+fn what_local_clocks_skip_is_no_window() {
+    let times = ["2025-10-04T16:00:00Z", "2025-10-04T17:00:00Z"];
+    let hours = "2025-10-05T01:00:00+09:30,1 2025-10-05T03:00:00+10:30,1";
+    let filled = "packets | summarize n = count() every 1h fill";
+    assert_eq!(rows(filled, "Australia/Adelaide", &times), hours);
+    let sliding = "packets | summarize n = count() over 2h every 1h";
+    assert_eq!(
+        rows(sliding, "Australia/Adelaide", &times),
+        "2025-10-05T00:00:00+09:30,1 2025-10-05T01:00:00+09:30,2 2025-10-05T03:00:00+10:30,1"
+    );
+    let times = ["2011-12-30T09:00:00Z", "2011-12-30T11:00:00Z"];
+    let days = "2011-12-29T00:00:00-10:00,1 2011-12-31T00:00:00+14:00,1";
+    let filled = "packets | summarize n = count() every 1d fill";
+    assert_eq!(rows(filled, "Pacific/Apia", &times), days);
+    let times = ["2023-09-30T15:25:00Z", "2023-09-30T15:35:00Z", "2023-09-30T15:45:00Z"];
+    let thirds = "2023-10-01T01:40:00+10:30,1 2023-10-01T02:30:00+11:00,1 \
+                  2023-10-01T02:40:00+11:00,1";
+    let filled = "packets | summarize n = count() every 20m fill";
+    assert_eq!(rows(filled, "Australia/Lord_Howe", &times), thirds);
+}
+
+#[test]
 fn sliding_and_filled_windows_are_of_local_days() {
     let times = ["2023-10-27T22:00:00Z", "2023-10-29T23:00:00Z"];
     let filled = "packets | summarize n = count() every 1d fill";

@@ -78,12 +78,21 @@ impl Filling {
             return false;
         }
         if self.filled >= FILL_MAX || !self.has_room() {
-            let left = (end - start + every - 1).div_euclid(every);
-            self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
+            self.leave_out((start, end), every);
             return false;
         }
         self.filled += 1;
         true
+    }
+
+    /// Counts the windows that start from one time on and before another: those that should have
+    /// come out.
+    fn leave_out(&mut self, (start, end): (i128, i128), every: i128) {
+        let all = (end - start + every - 1).div_euclid(every);
+        let zone = self.spec.plan.zone;
+        let not_shown = zone.map_or(0, |zone| zone.count_left_out((start, end), every));
+        let left = (all - not_shown).try_into().unwrap_or(u64::MAX);
+        self.unfilled = self.unfilled.saturating_add(left);
     }
 
     /// Whether further rows may be filled in before a window comes that has some.
@@ -164,8 +173,7 @@ impl Filling {
     pub(super) fn add_new(&mut self, start: i128, groups: &mut Groups, to: (i128, i128)) -> bool {
         let (to, every) = to;
         if !self.has_room() {
-            let left = (to - start).div_euclid(every);
-            self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
+            self.leave_out((start, to), every);
             return false;
         }
         for v in 0..groups.variants.len() {

@@ -68,6 +68,11 @@ impl Windows {
         floor(closing, self.pane)
     }
 
+    /// The start of the first window from `start` on in which a time of rows may lie.
+    fn first_shown(&self, start: i128) -> i128 {
+        self.spec.plan.zone.map_or(start, |zone| zone.first_shown(start, self.every))
+    }
+
     /// The next window that ends at or before `end`, or that holds a row if there is no end: its
     /// start and its groups.
     pub(super) fn next(&mut self, end: Option<i128>, spent: Spent<'_>) -> Option<(i64, Groups)> {
@@ -78,19 +83,19 @@ impl Windows {
             // The next window with a row, and the next that is not to come out yet.
             let held = self.panes.first().map(|first| {
                 let earliest = floor(self.begin(first) + self.pane - self.over - 1, self.every);
-                self.next.max(earliest + self.every)
+                self.first_shown(self.next.max(earliest + self.every))
             });
             let open = end.map(|end| floor(end - self.over, self.every) + self.every);
             let gap = held.into_iter().chain(open).min()?;
+            let start = self.first_shown(self.next);
             if let Some(filling) = self.filling.as_mut().filter(|f| f.has_begun())
                 && self.next < gap
             {
-                let start = self.next;
                 if !filling.comes_out(start, gap, self.every) {
                     self.next = gap;
                     continue;
                 }
-                self.next += self.every;
+                self.next = start + self.every;
                 let mut groups = self.panes.memory();
                 filling.complete(start, &mut groups);
                 return Some((clamp(start), groups));
@@ -106,6 +111,7 @@ impl Windows {
     /// The window that waits, or one before it with the keys that it lacks.
     fn before_waiting(&mut self, spent: Spent<'_>) -> Option<(i64, Groups)> {
         let (next, start, mut groups) = self.waiting.take()?;
+        let next = self.first_shown(next);
         if next < start
             && let Some(filling) = &mut self.filling
         {
@@ -182,7 +188,9 @@ mod tests {
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
     use weir_plan::limits::{FILL_MAX, GROUPS_MAX};
-    use weir_plan::{AggFunc, Expr, Fill, Order, SortKey, Stage, Summarize, Type, Value, Window};
+    use weir_plan::{
+        AggFunc, Expr, Fill, Order, SortKey, Stage, Summarize, TimeZone, Type, Value, Window,
+    };
 
     const S: i64 = 1_000_000_000;
 
@@ -502,6 +510,110 @@ mod tests {
         let top = Stage::Top { n: 1, by, windowed: true, per: None };
         let stages = vec![Stage::Summarize(inner), Stage::Summarize(outer), top];
         check(&program(stages), &Functions::default(), &traffic(20, 50));
+    }
+
+    /// Half an hour, in minutes.
+    const HALF: i64 = 30;
+    const DAY: i64 = 48 * HALF;
+
+    /// A zone whose clocks are set once; all in minutes.
+    fn zone(first: i64, at: i64, then: i64) -> TimeZone {
+        let ns = |minutes: i64| minutes * 60 * S;
+        TimeZone::new("t", ns(first), &[(ns(at), ns(then))]).expect("a zone")
+    }
+
+    /// The starts in minutes, and the packets, of windows by the clock of a zone over packets at
+    /// these minutes.
+    fn by_clock(
+        zone: TimeZone,
+        (over, every): (i64, i64),
+        fill: Option<Fill>,
+        times: impl Iterator<Item = i64>,
+    ) -> Vec<(i64, String)> {
+        let [over, every] = [over, every].map(|minutes| minutes * 60 * S);
+        let window = match over == every {
+            true => Window::Tumbling(every),
+            false => Window::Sliding { over, every },
+        };
+        let packets: Vec<_> = times.map(|t| (t * 60_000, 1)).collect();
+        let s = Summarize { zone: Some(zone), fill, ..windows(&[], window) };
+        let rows =
+            check(&program(vec![Stage::Summarize(s)]), &Functions::default(), &frames(&packets));
+        let row = |(_, cells): &(usize, Vec<Value>)| match cells[0] {
+            Value::Time(start) => (start / S / 60, cells[1].to_string()),
+            _ => panic!("{cells:?}"),
+        };
+        rows.iter().map(row).collect()
+    }
+
+    fn expect(rows: Vec<(i64, String)>, expected: &[(i64, u64)]) {
+        let expected: Vec<_> = expected.iter().map(|(t, n)| (*t, n.to_string())).collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn windows_that_local_clocks_skip_do_not_come_out() {
+        let (hour, fill) = (2 * HALF, Some(Fill::idle(None)));
+        let quarters = || (56..76).map(|i| i * 15);
+        // As in Adelaide: from 02:00 to 03:00, by the clock and by that of windows of an hour.
+        let adelaide = zone(19 * HALF, 33 * HALF, 21 * HALF);
+        let filled = [(810, 2), (870, 4), (930, 4), (990, 4), (1050, 4), (1110, 2)];
+        for (zone, in_change) in [(adelaide, 4), (adelaide.by(hour * 60 * S), 8)] {
+            expect(by_clock(zone, (hour, hour), fill, quarters()), &filled);
+            expect(by_clock(zone, (hour, hour), None, quarters()), &filled);
+            let sliding = [(750, 2), (810, 6), (870, 8), (930, in_change)];
+            let sliding = [&sliding[..], &[(990, 8), (1050, 6), (1110, 2)]].concat();
+            expect(by_clock(zone, (2 * hour, hour), None, quarters()), &sliding);
+            expect(by_clock(zone, (2 * hour, hour), fill, quarters()), &sliding);
+        }
+        // As in Samoa, which left out a day.
+        let samoa = zone(-20 * HALF, 68 * HALF, 28 * HALF);
+        let hours = || (0..72).map(|i| i * 60);
+        let days = [(-840, 10), (600, 24), (2040, 24), (3480, 14)];
+        let two = [(-2280, 10), (-840, 34), (600, 24), (2040, 38), (3480, 14)];
+        expect(by_clock(samoa, (DAY, DAY), fill, hours()), &days);
+        expect(by_clock(samoa.by(DAY * 60 * S), (DAY, DAY), fill, hours()), &days);
+        expect(by_clock(samoa, (2 * DAY, DAY), fill, hours()), &two);
+        // As on Lord Howe: from 02:00 to 02:30, which is one window of 20 minutes and half of one.
+        let howe = zone(21 * HALF, 31 * HALF, 22 * HALF);
+        let fives = (180..192).map(|i| i * 5);
+        let thirds = [(890, 2), (910, 4), (930, 2), (940, 4)];
+        expect(by_clock(howe, (20, 20), fill, fives), &thirds);
+    }
+
+    #[test]
+    fn an_hour_that_comes_twice_is_two_windows() {
+        let hour = 2 * HALF;
+        let quarters = || (56..76).map(|i| i * 15);
+        let adelaide = zone(21 * HALF, 33 * HALF, 19 * HALF);
+        let by = adelaide.by(hour * 60 * S);
+        let all = [(810, 2), (870, 4), (930, 4), (990, 4), (1050, 4), (1110, 2)];
+        for fill in [None, Some(Fill::idle(None))] {
+            expect(by_clock(by, (hour, hour), fill, quarters()), &all);
+            // Where windows are longer, it is part of one.
+            let two = [(810, 6), (930, 12), (1110, 2)];
+            expect(by_clock(adelaide, (2 * hour, 2 * hour), fill, quarters()), &two);
+        }
+    }
+
+    #[test]
+    fn windows_that_local_clocks_skip_are_not_counted_as_left_out() {
+        // 24 of 63 windows that would be between two with rows have no time.
+        let mut s = windows(&["len"], Window::Tumbling(3600 * S));
+        s.zone = Some(zone(0, 20 * HALF, 68 * HALF));
+        let packets = frames(&[(0, 60), (40 * 3_600_000, 60)]);
+        let mut count = |fill, packets: &Frames| {
+            s.fill = Some(fill);
+            let (rows, [.., unfilled]) = rows(s.clone(), packets);
+            (rows.len() as u64, unfilled)
+        };
+        let some = |max_rows| Fill { max_rows, ..Fill::idle(None) };
+        assert_eq!(count(some(1000), &packets), (41, 0));
+        assert_eq!(count(some(5), &packets), (2 + 5, 34));
+        let two = frames(&[(0, 60), (40 * 3_600_000, 70)]);
+        let from_start = |max_rows| Fill { max_rows, ..Fill::from_start() };
+        assert_eq!(count(from_start(1000), &two), (41 + 41, 0));
+        assert_eq!(count(from_start(5), &two), (2 + 5 + 5, 34 + 35 + 1));
     }
 
     proptest! {

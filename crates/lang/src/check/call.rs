@@ -223,13 +223,15 @@ impl<'t> Checker<'t> {
     /// A call in the time zone of the query.
     fn in_zone(&self, func: Func, mut args: Vec<Expr>) -> ExprKind {
         let Some(zone) = self.rules.zone else { return ExprKind::Call(func, args) };
-        let moves = |step: &Expr| match lower::constant(step) {
-            Some(Value::Duration(step)) => zone.moves(step),
-            _ => true,
+        // By whose clock a step is, if not by that of UTC.
+        let by = |step: &Expr| match lower::constant(step) {
+            Some(Value::Duration(step)) => zone.moves(step).then(|| zone.by(step)),
+            _ => Some(zone),
         };
         match func {
-            Func::Bin if args[0].ty == Type::Time && moves(&args[1]) => {
-                ExprKind::Call(Func::LocalBin(zone), args)
+            Func::Bin if args[0].ty == Type::Time => {
+                let bin = by(&args[1]).map_or(Func::Bin, Func::LocalBin);
+                ExprKind::Call(bin, args)
             }
             Func::Part(_) => {
                 let local = ExprKind::Call(Func::LocalTime(zone), vec![args.swap_remove(0)]);

@@ -39,7 +39,8 @@ impl<'t> Checker<'t> {
 
     /// By whose clock these windows are, if not by that of UTC.
     pub(super) fn zone_of(&self, window: Window) -> Option<TimeZone> {
-        self.rules.zone.filter(|zone| window.every().is_some_and(|every| zone.moves(every)))
+        let every = window.every()?;
+        self.rules.zone.filter(|zone| zone.moves(every)).map(|zone| zone.by(every))
     }
 
     /// Whether all these windows last as long; reports it where not.
