@@ -28,7 +28,7 @@ pub use framing::fuzz_probe_stream;
 pub use framing::{ProbeReader, ProbeWriter, StreamFault, StreamItem};
 pub use head::{PacketRules, ProbeClock, ProbeHead};
 pub use merge::Merge;
-pub use probes::{Begin, ForeignStream, MixedProbes, ProbeInput, ProbeStream};
+pub use probes::{Begin, ForeignStream, MixedProbes, OpenedStreams, ProbeInput, ProbeStream};
 pub use report::{
     MergeControl, MergeOutcome, ProbeDelay, ProbeProgress, ProbeStanding, SkewWatch, StreamEnd,
     StreamReport,

@@ -5,7 +5,7 @@ use crate::head::{PacketRules, ProbeHead};
 use crate::inbox::{Arrival, Inbox, now};
 use crate::lanes::Lanes;
 use crate::merging::Merging;
-use crate::probes::{Begin, MixedProbes, NamedHead, ProbeStream, check};
+use crate::probes::{Begin, ForeignStream, MixedProbes, NamedHead, ProbeStream, check};
 use crate::report::{MergeControl, MergeOutcome, StreamEnd, StreamReport};
 use crate::skew::{ClockErrors, CloseReports};
 use std::cmp::Reverse;
@@ -20,6 +20,7 @@ use weir_engine::rows::Sink;
 /// The streams of all probes, before they are read.
 pub struct Merge {
     streams: Vec<ProbeStream>,
+    headless: Vec<ForeignStream>,
     begin: Begin,
     /// The errors of the clocks of probes, where they have a bound.
     clocks: Option<ClockErrors>,
@@ -34,7 +35,14 @@ impl Merge {
     /// Where they don't belong together.
     pub fn new(streams: Vec<ProbeStream>) -> Result<Merge, MixedProbes> {
         check(&streams)?;
-        Ok(Merge { streams, begin: Begin::OfLife, clocks: None })
+        Ok(Merge { streams, headless: Vec::new(), begin: Begin::OfLife, clocks: None })
+    }
+
+    /// Goes on without streams that have no head: nobody knows what their probes saw, which lowers
+    /// the completeness of all windows.
+    #[must_use]
+    pub fn without(self, headless: Vec<ForeignStream>) -> Merge {
+        Merge { headless, ..self }
     }
 
     /// Says where the streams begin, if not with the first message of a life.
@@ -154,6 +162,12 @@ impl Merge {
         for stream in self.streams.iter().filter(|stream| stream.head.resumes) {
             receiver.set_resuming(stream.head.id().probe, true);
         }
+        // If nothing comes of one but its head, nobody knows what it saw.
+        lanes.read().for_each(|(probe, life)| receiver.begin_life(probe, life.epoch));
+        for ProducerId { probe, epoch } in self.headless.iter().map(ForeignStream::id) {
+            receiver.begin_life(probe, epoch);
+            receiver.set_idle(probe, sink);
+        }
         for (number, stream) in self.streams.into_iter().enumerate() {
             let inbox = Arc::clone(&inbox);
             let read = move || read_all(number, stream, &inbox);
@@ -177,6 +191,7 @@ impl Merge {
         Ok(MergeOutcome {
             outcome,
             streams: merging.reports,
+            headless: self.headless,
             was_stopped,
             late: merging.late.len(),
         })

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
+use weir_engine::exchange::ProducerId;
 
 /// How long is waited at a time before it is looked whether the merge is to stop.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
@@ -25,18 +26,27 @@ pub struct ProbeStream {
     pub(crate) reader: ProbeReader<Box<dyn Read + Send>>,
 }
 
+/// The streams of which the head was read, and the others, both in the order of the inputs.
+pub struct OpenedStreams {
+    /// Those of probes.
+    pub streams: Vec<ProbeStream>,
+    /// Those that have no head: nobody knows which probe wrote them, and what it saw.
+    pub headless: Vec<ForeignStream>,
+}
+
 impl ProbeStream {
     /// Reads the heads of all streams at once, since each waits for its probe; `None` if `stop` was
     /// set before all had come.
     ///
     /// # Errors
-    /// The first that is found to be no stream of a probe.
+    /// The first stream, where none has a head.
     pub fn read_heads(
         inputs: Vec<ProbeInput>,
         stop: &AtomicBool,
-    ) -> Result<Option<Vec<ProbeStream>>, ForeignStream> {
+    ) -> Result<Option<OpenedStreams>, ForeignStream> {
         let (to, heads) = mpsc::channel();
-        let mut streams: Vec<Option<ProbeStream>> = inputs.iter().map(|_| None).collect();
+        let mut all: Vec<Option<Result<ProbeStream, ForeignStream>>> =
+            inputs.iter().map(|_| None).collect();
         for (number, input) in inputs.into_iter().enumerate() {
             let (to, name) = (to.clone(), input.0.clone());
             // No thread may wait for it any more.
@@ -44,16 +54,26 @@ impl ProbeStream {
             let started = thread::Builder::new().name("probe-head".to_owned()).spawn(read);
             started.map_err(|e| ForeignStream { name, fault: StreamFault::Io(e) })?;
         }
-        while streams.iter().any(Option::is_none) {
+        while all.iter().any(Option::is_none) {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             match heads.recv_timeout(PATIENCE) {
-                Ok((number, stream)) => streams[number] = Some(stream?),
+                Ok((number, stream)) => all[number] = Some(stream),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
-        Ok(Some(streams.into_iter().flatten().collect()))
+        let (mut streams, mut headless) = (Vec::new(), Vec::new());
+        for stream in all.into_iter().flatten() {
+            match stream {
+                Ok(stream) => streams.push(stream),
+                Err(foreign) => headless.push(foreign),
+            }
+        }
+        match streams.is_empty() && !headless.is_empty() {
+            true => Err(headless.swap_remove(0)),
+            false => Ok(Some(OpenedStreams { streams, headless })),
+        }
     }
 
     fn read((name, from): ProbeInput) -> Result<ProbeStream, ForeignStream> {
@@ -73,11 +93,19 @@ pub enum Begin {
     Anywhere,
 }
 
-/// A stream that is none of a probe.
+/// A stream that is none of a probe, or was cut before its head was whole.
 #[derive(Debug)]
 pub struct ForeignStream {
     name: String,
     fault: StreamFault,
+}
+
+impl ForeignStream {
+    /// A number for the probe that wrote it, which has no name that is known.
+    pub(crate) fn id(&self) -> ProducerId {
+        // Names of probes have no such character.
+        ProducerId::named(&format!("\0{}", self.name), 0)
+    }
 }
 
 impl fmt::Display for ForeignStream {

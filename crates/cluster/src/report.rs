@@ -1,7 +1,7 @@
 //! The reports of a merge: its result, how far probes are, and how each stream ended.
 
 use crate::framing::StreamFault;
-use crate::probes::MixedProbes;
+use crate::probes::{ForeignStream, MixedProbes};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -15,6 +15,8 @@ pub struct MergeOutcome {
     pub outcome: Outcome,
     /// A report for each stream, in the order in which they were given.
     pub streams: Vec<StreamReport>,
+    /// The streams that had no head.
+    pub headless: Vec<ForeignStream>,
     /// Whether it was stopped before all streams had ended.
     pub was_stopped: bool,
     /// How many probes were reported as late.

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use weir_cluster::{
-    Begin, Merge, MergeControl, MergeOutcome, MixedProbes, PacketRules, ProbeClock, ProbeHead,
-    ProbeProgress, ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, SkewWatch, StreamEnd,
-    StreamItem,
+    Begin, Merge, MergeControl, MergeOutcome, MixedProbes, OpenedStreams, PacketRules, ProbeClock,
+    ProbeHead, ProbeProgress, ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, SkewWatch,
+    StreamEnd, StreamItem,
 };
 use weir_engine::exchange::{Producer, ProducerId, Receiver};
 use weir_engine::functions::Functions;
@@ -116,7 +116,7 @@ fn opened(name: &str, bytes: Vec<u8>) -> ProbeStream {
 fn reads(name: &str, from: Box<dyn Read + Send>) -> ProbeStream {
     let input = vec![(name.to_owned(), from)];
     let read = ProbeStream::read_heads(input, &AtomicBool::new(false)).expect("a stream");
-    read.expect("it is not stopped").remove(0)
+    read.expect("it is not stopped").streams.remove(0)
 }
 
 fn merge_with(
@@ -143,7 +143,13 @@ fn run_merge(
 }
 
 fn merge(program: &Program, streams: Vec<Vec<u8>>) -> (Rows, MergeOutcome) {
-    let streams = (1..).zip(streams).map(|(n, bytes)| opened(&n.to_string(), bytes)).collect();
+    let input = |(n, bytes): (u32, Vec<u8>)| -> (String, Box<dyn Read + Send>) {
+        (n.to_string(), Box::new(io::Cursor::new(bytes)))
+    };
+    let inputs = (1..).zip(streams).map(input).collect();
+    let read = ProbeStream::read_heads(inputs, &AtomicBool::new(false)).expect("one has a head");
+    let OpenedStreams { streams, headless } = read.expect("it is not stopped");
+    let merge = Merge::new(streams).expect("they belong together").without(headless);
     let mut sink = Collect::default();
     let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
     let control = MergeControl {
@@ -153,7 +159,7 @@ fn merge(program: &Program, streams: Vec<Vec<u8>>) -> (Rows, MergeOutcome) {
         skew: NO_SKEW,
         lost: &|_| {},
     };
-    let merged = merge_with(program, streams, &control, &mut sink);
+    let merged = run_merge(program, merge, &control, &mut sink);
     assert!(merged.outcome.error.is_none(), "{:?}", merged.outcome.error);
     assert!(!merged.was_stopped);
     (sink.rows, merged)
@@ -266,6 +272,60 @@ fn a_stream_that_breaks_off_costs_the_other_probe_nothing() {
         assert!((3000..=6000).contains(&of_b), "{len}: {of_b} packets in rows");
         assert!(merged.outcome.ledger.processed >= 3000, "{len}");
         assert!(merged.outcome.ledger.adds_up(), "{len}: {:?}", merged.outcome.ledger);
+    }
+}
+
+/// Whether the completeness of all rows is next to 0, but not 0.
+fn is_unseen(rows: &[(usize, Vec<Value>)]) -> bool {
+    let is_so = |(_, row): &(usize, Vec<Value>)| matches!(row[5], Value::Float(x) if x < 1e-6);
+    !rows.is_empty() && rows.iter().all(is_so)
+}
+
+/// The merge said that completeness was next to 0, and it was 1: a life without messages was none.
+#[test]
+fn nobody_knows_what_a_probe_saw_that_left_only_its_head() {
+    let program = windows();
+    let [first, second, other] = two_lives(&program);
+    let (b, want) = (stream(&other), rows_of_one(&program, |i| i % 2 == 1));
+    let head = |(head, _): &(ProbeHead, Vec<Vec<u8>>)| stream(&(head.clone(), Vec::new()));
+    let within = stream(&first)[..head(&first).len() + 9].to_vec();
+    for left in [head(&first), within, [head(&first), head(&second)].concat()] {
+        let (rows, merged) = merge(&program, vec![left, b.clone()]);
+        assert!(!merged.streams[0].is_whole() && merged.streams[1].is_whole());
+        assert_eq!((rows.len(), is_unseen(&rows)), (want.len(), true));
+    }
+    // The life after it knows what it saw itself.
+    let (rows, _) = merge(&program, vec![head(&first), stream(&second), b.clone()]);
+    let (before, after): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|(_, row)| matches!(row[0], Value::Time(ts) if ts < 30 * S));
+    assert!(is_unseen(&before));
+    assert!(after[7..].iter().all(|(_, row)| row[5] == Value::Float(1.0)), "{after:?}");
+    // So does the life before it.
+    let (rows, _) = merge(&program, vec![stream(&first), head(&second), b]);
+    let (before, after): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|(_, row)| matches!(row[0], Value::Time(ts) if ts < 30 * S));
+    assert!(is_unseen(&after));
+    assert!(before[..80].iter().all(|(_, row)| row[5] == Value::Float(1.0)), "{before:?}");
+}
+
+/// One stream without a whole head cost all other probes everything.
+#[test]
+fn a_stream_without_a_head_costs_the_other_probes_nothing() {
+    let program = windows();
+    let [first, _, other] = two_lives(&program);
+    let (head, b) = (stream(&(first.0.clone(), Vec::new())), stream(&other));
+    let want = rows_of_one(&program, |i| i % 2 == 1);
+    let counted = |rows: &[(usize, Vec<Value>)]| {
+        rows.iter().map(|(_, row)| row[..5].to_vec()).collect::<Vec<_>>()
+    };
+    for cut in [0, 3, 6, head.len() - 1] {
+        for streams in [[head[..cut].to_vec(), b.clone()], [b.clone(), head[..cut].to_vec()]] {
+            let (rows, merged) = merge(&program, streams.into());
+            assert_eq!(counted(&rows), counted(&want), "{cut}");
+            assert!(is_unseen(&rows), "nobody knows what its probe saw: {cut}");
+            assert_eq!((merged.streams.len(), merged.headless.len()), (1, 1), "{cut}");
+            assert!(merged.streams[0].is_whole() && merged.streams[0].late == 0, "{cut}");
+        }
     }
 }
 

@@ -229,12 +229,9 @@ impl Turn<'_, '_> {
             }
             return;
         }
-        // The first one is waited for in any case.
-        let is_first = run.epoch.is_none();
         if run.begin(head.epoch) {
-            if !is_first {
-                self.receiver.begin_life(run.id, head.epoch);
-            }
+            // If nothing else comes of it, nobody knows what it saw.
+            self.receiver.begin_life(run.id, head.epoch);
         } else if run.is_refused {
             return;
         }

@@ -324,7 +324,15 @@ fn damaged_and_foreign_streams_are_told_by_name() {
     fs::write(&a, damaged).expect("writes");
     fails(&["merge", "source_counts", "--from", &a], 1, "error: ");
     fs::write(&a, b"").expect("writes");
-    fails(&["merge", "source_counts", "--from", &a], 1, "it is empty: no probe has written to it");
+    let empty = "it is empty: no probe has written to it";
+    fails(&["merge", "source_counts", "--from", &a], 1, empty);
+    // Other probes lose nothing.
+    rows(&["run", "source_counts", "-r", capture, "--publish", &b, "--probe", "b", "-q"]);
+    let alone = rows(&["merge", "source_counts", "--from", &b, "-o", "json"]);
+    let args = ["merge", "source_counts", "--from", &a, "--from", &b, "-o", "json"];
+    fails(&args, 1, empty);
+    fails(&args, 1, "partial results of 1 of 2 streams are missing");
+    assert_eq!(text(&run(&args).stdout), alone);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The counts of a ledger by name: those of the worker level, which are sent.
 
+use super::message::UnreadableMessage;
+use crate::checkpoint::COUNT_MAX;
 use crate::counters::Ledger;
 use std::sync::LazyLock;
 use weir_packet::unread::{UnreadProtocol, UnreadReason};
@@ -70,6 +72,30 @@ pub(super) fn is_known(name: &str) -> bool {
     let mut found = false;
     each(&mut Ledger::default(), |known, _| found |= known == name);
     found
+}
+
+/// Adds the counts of a message. Packets that came since the one before are all accounted for in
+/// it, so that the counts of all messages add up, whichever of them came.
+///
+/// # Errors
+/// Where they can't be those of a producer. Nothing is added then.
+pub(super) fn take(counts: &[(&str, u64)], ledger: &mut Ledger) -> Result<(), UnreadableMessage> {
+    if let Some((name, _)) = counts.iter().find(|(name, _)| !is_known(name)) {
+        return Err(UnreadableMessage::Count((*name).to_owned()));
+    }
+    let (mut own, mut sum, mut most) = (Ledger::default(), ledger.clone(), 0);
+    for of in [&mut own, &mut sum] {
+        add(counts, of);
+        each(of, |_, n| most = most.max(*n));
+    }
+    if most >= COUNT_MAX {
+        return Err(UnreadableMessage::Wrong("a count", most));
+    }
+    if !own.adds_up() {
+        return Err(UnreadableMessage::Counts);
+    }
+    *ledger = sum;
+    Ok(())
 }
 
 /// Adds counts.

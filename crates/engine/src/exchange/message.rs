@@ -101,6 +101,8 @@ pub enum UnreadableMessage {
     Target(MessageTarget),
     /// It counts something of a name that this version does not know.
     Count(String),
+    /// Its counts do not add up.
+    Counts,
     /// No window of its node starts at this time.
     Start(i64),
     /// Its groups are none of the node's; says where.
@@ -136,6 +138,11 @@ impl fmt::Display for UnreadableMessage {
             UnreadableMessage::Count(name) => {
                 write!(f, "the message counts `{name}`, which this Weir does not know")
             }
+            UnreadableMessage::Counts => f.write_str(
+                "the counts of the message do not add up: each packet that was received is \
+                 filtered, finished by the kernel, processed or abandoned, and of the processed \
+                 ones some are cut or malformed",
+            ),
             UnreadableMessage::Start(start) => {
                 write!(f, "no window of the node starts at {start} ns, as the message says")
             }

@@ -265,10 +265,7 @@ impl Receiver {
             }
             (Body::Losses(told), Some(n)) => what = Consequence::Losses(n, told.0),
             (Body::Counts(counts), None) => {
-                if let Some((name, _)) = counts.iter().find(|(name, _)| !codec::is_known(name)) {
-                    return Err(UnreadableMessage::Count((*name).to_owned()));
-                }
-                codec::add(&counts, &mut self.counted);
+                codec::take(&counts, &mut self.counted)?;
             }
             (Body::Closed(watermark), None) => what = Consequence::Closed(watermark),
             (Body::Clock(reached, ahead), None) => what = Consequence::Clock(reached, ahead),

@@ -1,7 +1,8 @@
 //! Probes with sources and clocks of their own, probes that are slow, and messages for others.
 
 use super::{
-    NotRestored, Producer, ProducerId, Receipt, Receiver, UnreadableMessage, UnreadableState,
+    Body, Message, NotRestored, Producer, ProducerId, Receipt, Receiver, UnreadableMessage,
+    UnreadableState,
 };
 use crate::functions::Functions;
 use crate::ops::testing::{agg, field, summarize};
@@ -12,7 +13,9 @@ use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::physical::Physical;
-use weir_plan::{AggFunc, Expr, ExprKind, Fill, Func, Program, Stage, Type, Value, Window};
+use weir_plan::{
+    AggFunc, Expr, ExprKind, Fill, Func, Program, Session, Stage, Type, Value, Window,
+};
 
 const S: i64 = 1_000_000_000;
 
@@ -125,6 +128,72 @@ fn messages_of_other_plans_and_versions_are_refused() {
     assert!(take(b"{}  ").to_string().contains("begins with `{}  `"));
     assert_eq!(take(b"WPR2"), UnreadableMessage::Cut("its head"));
     assert_eq!(receiver.finish(&mut sink).ledger.processed, 0, "nothing was taken");
+}
+
+/// Damaged counts made a ledger that did not add up.
+#[test]
+fn counts_that_do_not_add_up_are_refused() {
+    let program = windows();
+    let (mut receiver, mut sink) = receiver(&program, &[1]);
+    // The first count is that of received packets.
+    let at = 57 + 1 + 2 + 1 + "received".len();
+    let with = |message: &[u8], n: u64| {
+        let mut message = message.to_vec();
+        message[at..at + 8].copy_from_slice(&n.to_le_bytes());
+        message
+    };
+    let mut damaged = 0;
+    for message in messages(&program, 1, frames(0, 1)) {
+        if message[57] == 3 {
+            let n = u64::from_le_bytes(message[at..at + 8].try_into().expect("eight bytes"));
+            let more = receiver.take(&with(&message, n + 1), &mut sink);
+            assert_eq!(more, Err(UnreadableMessage::Counts));
+            let most = receiver.take(&with(&message, u64::MAX), &mut sink);
+            assert_eq!(most, Err(UnreadableMessage::Wrong("a count", u64::MAX)));
+            damaged += 1;
+        }
+        assert_eq!(receiver.take(&message, &mut sink), Ok(Receipt::Taken));
+    }
+    let ledger = receiver.finish(&mut sink).ledger;
+    assert!(damaged > 20 && ledger.adds_up() && ledger.received == 6000, "{ledger:?}");
+}
+
+/// Sessions of three rows each: when their last row came, they are closed. The merge held them for
+/// their gap unless the query asked why they had ended.
+#[test]
+fn closed_sessions_come_out_when_they_have_lingered() {
+    let session = Session { gap_ns: 60 * S, active_ns: None, rows: Some(3), linger_ns: None };
+    let udp = |host: u8, ms: i64| {
+        let frame = Frame::ethernet().ipv4(Ipv4Addr::new(10, 0, 0, host), Ipv4Addr::LOCALHOST);
+        (ms * S / 1000, frame.udp(1, 53).bytes())
+    };
+    // One probe is done soon, or sees nothing for long; the other goes on for 20 s.
+    let ends: Vec<_> = [2100, 2200, 2300].map(|ms| udp(1, ms)).into();
+    let waits = [ends.clone(), [18_000, 18_100].map(|ms| udp(2, ms)).into()].concat();
+    let other: Vec<_> = (0..200).map(|i| udp(9 + i as u8, i * 100)).collect();
+    let of = |frames: &[_]| Frames::new(LinkType::ETHERNET, frames);
+    for aggs in [
+        vec![agg(AggFunc::Count, None)],
+        vec![agg(AggFunc::Count, None), agg(AggFunc::EndReason, None)],
+    ] {
+        let program = program(vec![summarize(&["ip.src"], aggs, Window::Session(session))]);
+        for own in [&ends, &waits] {
+            let (mut receiver, mut sink) = receiver(&program, &[1, 2]);
+            let mut dues = Vec::new();
+            for message in messages(&program, 1, of(own)) {
+                if let Ok(Body::Window { start, .. }) = Message::read(&message).map(|m| m.body) {
+                    dues.push(start);
+                }
+                receiver.take(&message, &mut sink).expect("it is one");
+            }
+            assert_eq!(dues[0], 3 * S, "the first tick at which it has lingered: {dues:?}");
+            for message in messages(&program, 2, of(&other)) {
+                assert_eq!(receiver.take(&message, &mut sink), Ok(Receipt::Taken));
+            }
+            assert_eq!(sink.rows.len(), 1, "{:?}", sink.rows);
+            assert_eq!(receiver.late_groups(), 0);
+        }
+    }
 }
 
 /// A window of more bytes than a message should have comes in several.

@@ -35,8 +35,8 @@ use crate::limits::{EVICT_AT_ONCE, EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSION
 use crate::node::{End, Next};
 use crate::peers::Peers;
 use crate::table::NO_ROW;
-use open::{Came, Coming, Marked, OpenSessions, Role, Terms};
-use std::collections::BTreeSet;
+use open::{Came, Coming, DueTicks, Marked, OpenSessions, Role, Terms};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -341,22 +341,28 @@ impl Sessions {
         self.doomed.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Says when sessions come out that end now, for other probes.
-    fn note_due(&mut self, tick: i64) {
-        let due = self.is_probe.then_some(tick);
+    /// Says when sessions come out that end now, for other probes: at this tick, or, of closed ones
+    /// that lingered, at one since `passed`.
+    fn note_due(&mut self, tick: i64, passed: i64) {
+        let due = DueTicks { first: self.session.tick_after(passed), own: tick };
+        let due = self.is_probe.then_some(due);
         self.open.iter_mut().for_each(|open| open.due = due);
     }
 
     /// Hands out the sessions that have ended, by the ticks at which a run over the packets of all
     /// probes puts them out.
     fn put_out_by_due(&mut self, next: &mut Next<'_>) {
-        let ticks: BTreeSet<i64> = self.open.iter().flat_map(|open| &open.dues).copied().collect();
-        for tick in ticks {
+        let mut all = BTreeMap::<i64, Vec<(usize, u32)>>::new();
+        for (v, open) in self.open.iter().enumerate() {
+            for (row, due) in open.ended.iter().zip(&open.dues) {
+                all.entry(*due).or_default().push((v, *row));
+            }
+        }
+        for (tick, ended) in all {
             let mut gone = self.spare();
-            for (v, open) in self.open.iter().enumerate() {
-                let both = open.ended.iter().zip(&open.dues);
+            for v in 0..self.open.len() {
                 self.rows.clear();
-                self.rows.extend(both.filter(|(_, due)| **due == tick).map(|(row, _)| *row));
+                self.rows.extend(ended.iter().filter(|(of, _)| *of == v).map(|(_, row)| *row));
                 gone.append(&self.groups, v, &self.rows);
             }
             self.evicted += gone.evicted();
@@ -422,7 +428,7 @@ impl End for Sessions {
         }
         self.max = max_open(&self.spec);
         // Sessions that a row ends come out with the next tick.
-        self.note_due(self.session.tick_after(self.tick));
+        self.note_due(self.session.tick_after(self.tick), self.tick);
         let first = self.batches * BATCH as u64;
         self.turns.clear();
         self.turns.extend((first..).take(BATCH));
@@ -450,8 +456,8 @@ impl End for Sessions {
         if tick <= self.tick {
             return watermark;
         }
-        self.tick = tick;
-        self.note_due(tick);
+        let passed = std::mem::replace(&mut self.tick, tick);
+        self.note_due(tick, passed);
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             open.expire(&mut variant.table, tick, &mut self.rows);
         }
@@ -466,7 +472,7 @@ impl End for Sessions {
     }
 
     fn finish(&mut self, next: &mut Next<'_>) {
-        self.note_due(i64::MAX);
+        self.note_due(i64::MAX, self.tick);
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             self.rows.clear();
             self.rows.extend(open::taking_rows(&variant.table));

@@ -21,8 +21,8 @@ use std::time::Duration;
 use weir_base::full::WhenFull;
 use weir_capture::write::StoppableWriter;
 use weir_cluster::{
-    Begin, ForeignStream, Merge, MergeControl, MergeOutcome, ProbeDelay, ProbeInput, ProbeProgress,
-    ProbeStanding, ProbeStream, SkewWatch, StreamReport,
+    Begin, ForeignStream, Merge, MergeControl, MergeOutcome, OpenedStreams, ProbeDelay, ProbeInput,
+    ProbeProgress, ProbeStanding, ProbeStream, SkewWatch, StreamReport,
 };
 use weir_deliver::DeliveryCounts;
 use weir_engine::exchange::Receiver;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
         Ok(Some(streams)) => streams,
         none => return without_heads(none.err(), logs, &args, term),
     };
-    let merge = together(streams, &args)?;
+    let merge = together(streams, &args, term)?;
     let options = Options { lateness_ns: merge.rules().lateness_ns, ..options };
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
     merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
@@ -168,8 +168,16 @@ fn without_heads(
 }
 
 /// The streams, if they belong together.
-fn together(streams: Vec<ProbeStream>, args: &MergeArgs) -> anyhow::Result<Merge> {
+fn together(opened: OpenedStreams, args: &MergeArgs, term: &Term) -> anyhow::Result<Merge> {
+    let OpenedStreams { streams, headless } = opened;
     let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?.begin(begin(args));
+    for stream in headless.iter().filter(|_| !args.quiet) {
+        term.warning(format_args!(
+            "nobody knows what the probe of this stream saw, and completeness() of all windows is \
+             next to 0: {stream}"
+        ));
+    }
+    let merge = merge.without(headless);
     match max_skew(args) {
         Some(most) => merge.with_max_skew(most).map_err(|why| usage(format!("--max-skew: {why}"))),
         None => Ok(merge),
@@ -324,7 +332,7 @@ fn end(
     args: &MergeArgs,
     term: &Term,
 ) -> anyhow::Result<Status> {
-    let MergeOutcome { outcome, streams, was_stopped, late } = merged;
+    let MergeOutcome { outcome, streams, headless, was_stopped, late } = merged;
     let mut losses = ledger::losses(&outcome.ledger, None);
     losses += &delivered.map(delivery::losses).unwrap_or_default();
     if args.quiet {
@@ -336,7 +344,8 @@ fn end(
         term.say_text(&ledger::render(&outcome.ledger));
         term.say_text(&delivered.map(delivery::render).unwrap_or_default());
     }
-    let mut broken = 0;
+    let mut broken = headless.len();
+    headless.iter().for_each(|stream| term.error(format_args!("{stream}")));
     for stream in &streams {
         if !stream.is_whole() {
             broken += 1;
@@ -352,7 +361,7 @@ fn end(
         return Err(e.into());
     }
     if broken > 0 {
-        let of = streams.len();
+        let of = streams.len() + headless.len();
         term.error(format_args!("partial results of {broken} of {of} streams are missing"));
         return Ok(Status::Failed);
     }

@@ -27,19 +27,14 @@ impl Groups {
     }
 
     /// Sessions of a probe that were handed out at a tick, by the tick at which a run over the
-    /// packets of all probes puts them out: its clock may find one idle, or that one has lingered,
-    /// before that of the probe.
+    /// packets of all probes puts them out: its clock may find one idle before that of the probe.
+    /// Those that lingered were handed out at the tick which finds that.
     pub(crate) fn by_due(&self, session: Session, tick: i64) -> BTreeMap<i64, Groups> {
         let mut all = BTreeMap::<i64, Groups>::new();
         for (v, variant) in self.variants.iter().enumerate() {
             let mut rows = BTreeMap::<i64, Vec<u32>>::new();
             for row in 0..variant.table.len() as u32 {
-                let last = variant.last(row);
-                let due = match variant.meta(row) >> SHIFT == EndReason::Detected as u64 {
-                    true => session.lingered_tick(last),
-                    false => session.idle_tick(last),
-                };
-                let due = due.min(tick);
+                let due = session.idle_tick(variant.last(row)).min(tick);
                 rows.entry(due).or_default().push(row);
             }
             for (due, rows) in rows {
@@ -89,10 +84,6 @@ impl Variant {
     #[inline(always)]
     pub(in crate::ops) fn last(&self, row: u32) -> i64 {
         self.table.row(row)[self.table.key_words() + LAST] as i64
-    }
-
-    fn meta(&self, row: u32) -> u64 {
-        self.table.row(row)[self.table.key_words() + META]
     }
 
     /// Whether its rows are all there is to its groups.

@@ -48,10 +48,27 @@ pub(super) struct OpenSessions {
     /// The tick at which each of them comes out, where other probes are to know.
     pub(super) dues: Vec<i64>,
     /// That of what ends now.
-    pub(super) due: Option<i64>,
+    pub(super) due: Option<DueTicks>,
     free: Vec<u32>,
     wheel: Wheel,
     closing: Wheel,
+}
+
+/// When sessions that end now come out, for other probes.
+#[derive(Clone, Copy)]
+pub(super) struct DueTicks {
+    /// The first tick that had not passed.
+    pub(super) first: i64,
+    /// The tick at which this probe finds that they have ended.
+    pub(super) own: i64,
+}
+
+impl DueTicks {
+    /// That of a closed session, which had lingered at this tick: the clock of this probe may have
+    /// stood still then, and that of a run over the packets of all probes not.
+    fn of_closed(self, lingered: i64) -> i64 {
+        lingered.max(self.first).min(self.own)
+    }
 }
 
 /// Keys at hand, and where in the batch their rows stand.
@@ -427,13 +444,17 @@ impl OpenSessions {
     /// Ends a session; one that is closed ends since it was. It lags if its latest row does.
     pub(super) fn end(&mut self, table: &mut Table, row: u32, reason: EndReason) {
         self.index.remove(hash_of(table, row, self.index.hash_key()), row);
-        let meta = &mut head_of(table, row)[META];
+        let head = head_of(table, row);
+        let (last, meta) = (head[LAST] as i64, &mut head[META]);
         let is_closed = *meta & CLOSED != 0;
         let reason = if is_closed { EndReason::Detected } else { reason };
         self.lagging += u64::from(*meta & (LAGS | COUNTED) == LAGS);
         *meta = (reason as u64) << SHIFT | *meta & (IN_WHEEL | IN_CLOSING);
         self.ended.push(row);
-        self.dues.extend(self.due);
+        self.dues.extend(self.due.map(|due| match is_closed {
+            true => due.of_closed(self.session.lingered_tick(last)),
+            false => due.own,
+        }));
         let one = if is_closed { &mut self.closed } else { &mut self.live };
         *one -= 1;
     }
