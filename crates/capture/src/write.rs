@@ -17,10 +17,10 @@ mod rotate;
 mod stoppable;
 mod untouched;
 
-pub use error::WriteError;
+pub use error::{ReadAs, WriteError};
 pub use folder::Folder;
 pub use format::to_pcapng;
-pub use in_use::{FilesInUse, ReadAs};
+pub use in_use::FilesInUse;
 pub use made::Made;
 pub use rotate::Rotation;
 pub use stoppable::StoppableWriter;

@@ -28,9 +28,9 @@ pub struct ProbeStream {
 
 /// The streams of which the head was read, and the others, both in the order of the inputs.
 pub struct OpenedStreams {
-    /// Those of probes.
+    /// The streams of probes.
     pub streams: Vec<ProbeStream>,
-    /// Those that have no head: nobody knows which probe wrote them, and what it saw.
+    /// The streams without a head: nobody knows which probe wrote them, and what it saw.
     pub headless: Vec<ForeignStream>,
 }
 

@@ -324,7 +324,7 @@ fn files_of_rows_replaced_what_was_read() {
     }
     let merge = ["merge", "-q", "part.weir", "--from", "part.csv", "--out-dir", ".", "-o", "csv"];
     check(&merge, "part.csv", "part.csv is a stream of partial results being read, part.csv");
-    let forward = "packets | forward \"dns.weir\"";
+    let forward = "packets | forward \"./dns.weir\"";
     let query = ["run", "-q", "dns.weir", "-e", forward, "-r", "fixtures/dns.pcap"];
     check(&[&query[..], &["--out-dir", "o"]].concat(), "dns.weir", "dns.weir is a query being");
     std::fs::copy(folder.path().join("dns.csv"), folder.path().join("plaintext_login.csv"))

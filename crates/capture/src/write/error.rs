@@ -1,6 +1,5 @@
 //! Why packets can't be written to a file.
 
-use super::in_use::ReadAs;
 use std::path::PathBuf;
 use std::{error, fmt, io};
 use weir_packet::ethernet::link_name;
@@ -199,6 +198,33 @@ impl error::Error for WriteError {
             WriteError::System { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+/// The reason for which a run reads a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadAs {
+    /// Its packets.
+    Capture,
+    /// Partial results of a probe.
+    Partials,
+    /// A query.
+    Query,
+    /// A table or a list that a query names.
+    OfQuery,
+    /// An option names it: settings of a site, filters, suppressed alerts, receivers.
+    OfOption,
+}
+
+impl fmt::Display for ReadAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ReadAs::Capture => "a capture",
+            ReadAs::Partials => "a stream of partial results",
+            ReadAs::Query => "a query",
+            ReadAs::OfQuery => "a file of a query",
+            ReadAs::OfOption => "a file of an option",
+        })
     }
 }
 

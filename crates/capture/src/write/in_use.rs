@@ -1,9 +1,8 @@
 //! The files that a run reads and writes: it writes none of them over.
 
-use super::error::WriteError;
+use super::error::{ReadAs, WriteError};
 use super::id::FileId;
 use parking_lot::Mutex;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,21 +25,6 @@ struct FileInUse {
 enum FileUsage {
     Read(ReadAs),
     Written,
-}
-
-/// The reason for which a run reads a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReadAs {
-    /// Its packets.
-    Capture,
-    /// Partial results of a probe.
-    Partials,
-    /// A query.
-    Query,
-    /// A table or a list that a query names.
-    OfQuery,
-    /// An option names it: settings of a site, filters, suppressed alerts, receivers.
-    OfOption,
 }
 
 impl FilesInUse {
@@ -85,17 +69,5 @@ impl FilesInUse {
     /// All of them.
     pub(super) fn ids(&self) -> Vec<FileId> {
         self.0.lock().iter().map(|file| file.id).collect()
-    }
-}
-
-impl fmt::Display for ReadAs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ReadAs::Capture => "a capture",
-            ReadAs::Partials => "a stream of partial results",
-            ReadAs::Query => "a query",
-            ReadAs::OfQuery => "a file of a query",
-            ReadAs::OfOption => "a file of an option",
-        })
     }
 }

@@ -489,7 +489,7 @@ fn large_pairs(packets: &[Row]) -> Vec<Row> {
     }
     let mut own = Vec::new();
     for (window, (all, pairs)) in windows {
-        for (pair, bytes) in pairs.into_values().filter(|(_, n)| 100 * n / all > 20) {
+        for (pair, bytes) in pairs.into_values().filter(|(_, n)| 5 * n > all) {
             let ts = Value::Time(window * 2 * SECOND);
             own.push([vec![ts], pair, vec![Value::Int(100 * bytes / all)]].concat());
         }

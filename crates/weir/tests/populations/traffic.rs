@@ -361,7 +361,10 @@ pub(crate) fn baseline(packets: &[Packet]) -> Own {
             if known >= 3 && odd < 60 && (x - mean).abs() > 0.001 * deviation {
                 odd += 1;
                 let keys = vec![time(second * SECOND), host.to_string()];
-                own.push((keys, vec![(x - expected).abs() / deviation]));
+                // Less than usual counts from the second in a row on.
+                if x as i64 >= expected as i64 || odd > 1 {
+                    own.push((keys, vec![(x - expected).abs() / deviation]));
+                }
             } else if odd >= 60 || known == 0 {
                 (mean, var, known, odd) = (x, 0.0, 1, 0);
             } else {

@@ -28,7 +28,7 @@ impl Groups {
 
     /// Sessions of a probe that were handed out at a tick, by the tick at which a run over the
     /// packets of all probes puts them out: its clock may find one idle before that of the probe.
-    /// Those that lingered were handed out at the tick which finds that.
+    /// Sessions that lingered were handed out at the tick which finds that.
     pub(crate) fn by_due(&self, session: Session, tick: i64) -> BTreeMap<i64, Groups> {
         let mut all = BTreeMap::<i64, Groups>::new();
         for (v, variant) in self.variants.iter().enumerate() {
