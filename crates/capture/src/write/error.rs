@@ -99,12 +99,15 @@ pub enum WriteError {
 const EXAMPLE: &str = "such as -w x-%Y%m%d-%H%M%S.pcap";
 
 impl WriteError {
-    /// Says of which file the system refused something. An error of this type says it already.
+    /// Says of which file the system refused something. That it is in use is said of it already.
     pub fn of(name: &str) -> impl Fn(io::Error) -> io::Error + use<> {
         let name = name.to_owned();
-        move |source| match source.get_ref().is_some_and(|inner| inner.is::<WriteError>()) {
-            true => source,
-            false => WriteError::System { name: name.clone(), source }.into(),
+        move |source| {
+            let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<WriteError>());
+            match inner {
+                Some(WriteError::IsRead { .. } | WriteError::Same { .. }) => source,
+                _ => WriteError::System { name: name.clone(), source }.into(),
+            }
         }
     }
 }

@@ -600,7 +600,7 @@ mod tests {
     fn windows_that_local_clocks_skip_are_not_counted_as_left_out() {
         // 24 of 63 windows that would be between two with rows have no time.
         let mut s = windows(&["len"], Window::Tumbling(3600 * S));
-        s.zone = Some(zone(0, 20 * HALF, 68 * HALF));
+        s.zone = Some(zone(-20 * HALF, 20 * HALF, 28 * HALF));
         let packets = frames(&[(0, 60), (40 * 3_600_000, 60)]);
         let mut count = |fill, packets: &Frames| {
             s.fill = Some(fill);
