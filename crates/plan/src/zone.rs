@@ -14,8 +14,8 @@
 //! changes may set the clock forward over whole windows: no time lies in these, and they do not
 //! come out.
 
+use parking_lot::Mutex;
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
 
 /// Changes of one zone.
 const CHANGES_MAX: usize = 4096;
@@ -78,7 +78,7 @@ impl Rules {
 
     /// These rules in the one copy that the process keeps.
     fn kept(self) -> &'static Rules {
-        let mut all = ZONES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = ZONES.lock();
         if let Some(known) = all.iter().copied().find(|known| **known == self) {
             return known;
         }
