@@ -372,7 +372,7 @@ fn messages_of_another_probe_or_another_query_end_their_stream() {
     let forged = stream(&(a.0.clone(), b.1.clone()));
     let (rows, merged) = merge(&program, vec![forged, stream(&b)]);
     assert_eq!(ends(&merged), ["OtherProbe", "Ended"]);
-    // Nobody knows what the probe saw of which only the head is its own.
+    // The merge does not know what the probe saw of which only the head is its own.
     assert_eq!((counted(&rows), is_unseen(&rows)), (want.clone(), true));
 
     let other = self::program("packets | summarize n = count() by ip.dst every 2s");
