@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use weir_engine::exchange::{Producer, ProducerId, Receipt, Receiver, Refused, needs};
 use weir_engine::functions::Functions;
+use weir_engine::limits::CORROBORATE;
 use weir_engine::rows::{Collect, Sink as _};
 use weir_engine::run::Options;
 use weir_model::TimeRules;
@@ -193,6 +194,21 @@ fn by_output(program: &Program, rows: &[(usize, Vec<Value>)]) -> Vec<(usize, Vec
     rows
 }
 
+/// Whether a life, or all of them together, ends with a silence so shortly before that a clock holds
+/// it for wild: one that sees the packets of all may then come further than that of any life.
+fn ends_after_silence(all: &[Seen]) -> bool {
+    let mut ends = BTreeMap::<Option<(u128, u64)>, Vec<i64>>::new();
+    for seen in all.iter().rev() {
+        for whose in [None, Some((seen.probe, seen.life))] {
+            let last = ends.entry(whose).or_default();
+            if last.len() <= CORROBORATE {
+                last.push(seen.ts);
+            }
+        }
+    }
+    ends.values().any(|last| last.windows(2).any(|pair| pair[0] - pair[1] > JUMP))
+}
+
 /// The answer of one run over the packets of all probes, and that of several.
 fn both(
     program: &Program,
@@ -209,6 +225,10 @@ fn both(
         return None;
     }
     let all = spread(&plan, traffic, spreading).ok()?;
+    // How far windows are filled in goes by the end of the clock.
+    if has(program, &["fill"]) && ends_after_silence(&all) {
+        return None;
+    }
     let source = traffic.source(cuts);
     let options = Options { lateness_ns, jump_ns: JUMP, ..Options::default() };
     let functions = plan::functions();
