@@ -81,6 +81,7 @@ totals() {
         awk '/^failures:$/ { on = !on } /^test result: / { on = 0 } on' "$log" |
             grep -vE '^ +([0-9]+: |at )' | cut -c -2000 || true
         printf 'Failed:\n%s\n' "$failed"
+        sed -n 's/^test \(.*\) \.\.\. FAILED$/    \1/p' "$log"
     fi
     skipped=$(grep -o 'SKIPPED .*' "$log" | sort -u) || true
     if [ -n "$skipped" ]; then
