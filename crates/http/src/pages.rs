@@ -70,7 +70,7 @@ impl Pages {
                 send_kept(&api.rows, request, to)
             }
             Some(api) if path.starts_with("/api/") => {
-                large.write(&api.answer(request).to(&request.head.method), to)
+                large.write(&api.answer(request).to(method, path), to)
             }
             _ => self.page(request).write(to),
         }
@@ -81,7 +81,7 @@ impl Pages {
         let of_page = self.page.as_ref().and_then(|page| page.answer(request));
         let mut response = of_page.unwrap_or_else(|| self.plain(head));
         response.head_only = response.status == Status::NotModified;
-        response.to(&head.method)
+        response.to(&head.method, &head.path)
     }
 
     fn plain(&self, head: &RequestHead) -> Response {

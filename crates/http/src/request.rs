@@ -107,7 +107,7 @@ pub(crate) fn read_request(
     let checked = match read_head(from)? {
         Ok(head) => match pass(&head).and_then(|()| head.body_len()) {
             Ok(len) => Ok((head, len)),
-            Err(refusal) => Err(Box::new(refusal.to(&head.method))),
+            Err(refusal) => Err(Box::new(refusal.to(&head.method, &head.path))),
         },
         Err(refusal) => Err(refusal),
     };
@@ -222,6 +222,24 @@ mod tests {
         let read = read_request(&mut rest, stop).expect("it is there");
         assert_eq!(read.expect_err("refused").status, Status::Unauthorized);
         assert_eq!(rest, b"abc");
+    }
+
+    #[test]
+    fn refusals_under_the_api_are_objects() {
+        let refusal = |bytes: &str| {
+            let read = read_request(&mut bytes.as_bytes(), |_| Ok(())).expect("it is there");
+            let response = read.expect_err("refused");
+            (response.content_type, String::from_utf8(response.body).expect("text"))
+        };
+        let why = "Content-Length is missing";
+        assert_eq!(
+            refusal("POST /api/v1/check HTTP/1.1\r\n\r\n"),
+            ("application/json", format!("{{\"error\":\"{why}\"}}\n"))
+        );
+        assert_eq!(
+            refusal("POST /health HTTP/1.1\r\n\r\n"),
+            ("text/plain; charset=utf-8", format!("{why}\n"))
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Answers.
 
+use serde_json::json;
 use std::io::{self, Write};
 
 /// An answer that is in memory.
@@ -62,6 +63,8 @@ impl Status {
     }
 }
 
+const TEXT: &str = "text/plain; charset=utf-8";
+
 /// Headers of every answer. Browsers guess no type, and show none to the pages of others.
 const ALWAYS: &str = "Connection: close\r\nX-Content-Type-Options: nosniff\r\n\
                       Cross-Origin-Resource-Policy: same-origin\r\n";
@@ -105,11 +108,18 @@ impl Response {
         if !body.ends_with('\n') {
             body.push('\n');
         }
-        Response::typed(status, "text/plain; charset=utf-8", body.into_bytes())
+        Response::typed(status, TEXT, body.into_bytes())
     }
 
-    /// The same, as the answer to a request by this method: HEAD leaves the body out.
-    pub(crate) fn to(mut self, method: &str) -> Response {
+    /// The same, as the answer to a request for a path: HEAD leaves the body out, and programs that
+    /// ask the API get an object in any case.
+    pub(crate) fn to(mut self, method: &str, path: &str) -> Response {
+        if self.content_type == TEXT && path.starts_with("/api/") {
+            let error = String::from_utf8_lossy(&self.body);
+            let Response { content_type, body, .. } =
+                Response::json(self.status, &json!({ "error": error.trim_end() }));
+            self = Response { content_type, body, ..self };
+        }
         self.head_only |= method == "HEAD";
         self
     }

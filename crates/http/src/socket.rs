@@ -168,7 +168,8 @@ impl Service for HttpService {
         let response = match asked {
             Ok(Ok(request)) if !self.has_room(is_guarded) => {
                 let text = format!("more than {REQUESTS_PER_SECOND} requests in a second");
-                Response::text(Status::TooManyRequests, text).to(&request.head.method)
+                let HttpRequest { head, .. } = request;
+                Response::text(Status::TooManyRequests, text).to(&head.method, &head.path)
             }
             Ok(Ok(request)) => return self.pages.answer(&request, &self.large, to),
             Ok(Err(refusal)) => *refusal,
