@@ -43,10 +43,13 @@ fn frames(of: u16, all: u16) -> Frames {
     Frames::new(LinkType::ETHERNET, &mine.collect::<Vec<_>>())
 }
 
-fn messages(program: &Program, probe: u128, mut frames: Frames) -> Vec<Vec<u8>> {
+fn messages(program: &Program, probe: u128, frames: Frames) -> Vec<Vec<u8>> {
+    messages_of(program, ProducerId { probe, epoch: 0 }, frames)
+}
+
+fn messages_of(program: &Program, id: ProducerId, mut frames: Frames) -> Vec<Vec<u8>> {
     let plan = Physical::new(program, &[]);
     let (functions, options) = (Functions::default(), Options::default());
-    let id = ProducerId { probe, epoch: 0 };
     let producer = Producer::new(&plan, &functions, &options, id).expect("it can be spread");
     let mut messages = Vec::new();
     let outcome = producer.run(&mut frames, &mut |message| {
@@ -194,6 +197,33 @@ fn closed_sessions_come_out_when_they_have_lingered() {
             assert_eq!(receiver.late_groups(), 0);
         }
     }
+}
+
+/// The clock of a life has not started at its first packets, when the other probes, and the life
+/// before, are far.
+#[test]
+fn sessions_that_end_at_the_first_packets_of_a_life_are_on_time() {
+    let udp = |host: u8, ms: i64| {
+        let frame = Frame::ethernet().ipv4(Ipv4Addr::new(10, 0, 0, host), Ipv4Addr::LOCALHOST);
+        (ms * S / 1000, frame.udp(1, 53).bytes())
+    };
+    let of = |frames: &[_]| Frames::new(LinkType::ETHERNET, frames);
+    let session = Session { gap_ns: 60 * S, active_ns: Some(S), rows: None, linger_ns: None };
+    let aggs = vec![agg(AggFunc::Count, None)];
+    let program = program(vec![summarize(&["ip.src"], aggs, Window::Session(session))]);
+    let (mut receiver, mut sink) = receiver(&program, &[1, 2]);
+    let before: Vec<_> = [1000, 2000].map(|ms| udp(1, ms)).into();
+    let other: Vec<_> = (0..200).map(|i| udp(9, i * 100)).collect();
+    let again: Vec<_> = [30_000, 31_500, 33_000].map(|ms| udp(1, ms)).into();
+    let first = messages(&program, 1, of(&before)).into_iter();
+    let next = messages_of(&program, ProducerId { probe: 1, epoch: 1 }, of(&again));
+    for message in first.chain(messages(&program, 2, of(&other))).chain(next) {
+        assert_eq!(receiver.take(&message, &mut sink), Ok(Receipt::Taken));
+    }
+    assert_eq!(receiver.late_groups(), 0);
+    receiver.finish(&mut sink);
+    let of_host = sink.rows.iter().filter(|(_, row)| row.contains(&Value::Int(1)));
+    assert!(of_host.count() >= 3, "{:?}", sink.rows);
 }
 
 /// A window of more bytes than a message should have comes in several.

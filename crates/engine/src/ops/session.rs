@@ -427,8 +427,13 @@ impl End for Sessions {
             return;
         }
         self.max = max_open(&self.spec);
-        // Sessions that a row ends come out with the next tick.
-        self.note_due(self.session.tick_after(self.tick), self.tick);
+        // Sessions that a row ends come out with the next tick: before the clock has started, with
+        // that after the first row.
+        let passed = match self.tick {
+            i64::MIN => rows.iter().map(|row| batch.clock[row]).min().unwrap_or(i64::MIN),
+            passed => passed,
+        };
+        self.note_due(self.session.tick_after(passed), passed);
         let first = self.batches * BATCH as u64;
         self.turns.clear();
         self.turns.extend((first..).take(BATCH));
