@@ -74,28 +74,25 @@ pub(super) fn is_known(name: &str) -> bool {
     found
 }
 
-/// Adds the counts of a message. Packets that came since the one before are all accounted for in
+/// The largest count of a message. Packets that came since the one before are all accounted for in
 /// it, so that the counts of all messages add up, whichever of them came.
 ///
 /// # Errors
-/// Where they can't be those of a producer. Nothing is added then.
-pub(super) fn take(counts: &[(&str, u64)], ledger: &mut Ledger) -> Result<(), UnreadableMessage> {
+/// Where they can't be those of a producer.
+pub(super) fn check(counts: &[(&str, u64)]) -> Result<u64, UnreadableMessage> {
     if let Some((name, _)) = counts.iter().find(|(name, _)| !is_known(name)) {
         return Err(UnreadableMessage::Count((*name).to_owned()));
     }
-    let (mut own, mut sum, mut most) = (Ledger::default(), ledger.clone(), 0);
-    for of in [&mut own, &mut sum] {
-        add(counts, of);
-        each(of, |_, n| most = most.max(*n));
-    }
+    let (mut own, mut most) = (Ledger::default(), 0);
+    add(counts, &mut own);
+    each(&mut own, |_, n| most = most.max(*n));
     if most >= COUNT_MAX {
         return Err(UnreadableMessage::Wrong("a count", most));
     }
     if !own.adds_up() {
         return Err(UnreadableMessage::Counts);
     }
-    *ledger = sum;
-    Ok(())
+    Ok(most)
 }
 
 /// Adds counts.

@@ -265,7 +265,11 @@ impl Receiver {
             }
             (Body::Losses(told), Some(n)) => what = Consequence::Losses(n, told.0),
             (Body::Counts(counts), None) => {
-                codec::take(&counts, &mut self.counted)?;
+                let most = codec::check(&counts)?;
+                if !self.streams.claim(from.probe, most) {
+                    return Err(UnreadableMessage::Wrong("a count", most));
+                }
+                codec::add(&counts, &mut self.counted);
             }
             (Body::Closed(watermark), None) => what = Consequence::Closed(watermark),
             (Body::Clock(reached, ahead), None) => what = Consequence::Clock(reached, ahead),

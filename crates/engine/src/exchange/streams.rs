@@ -3,6 +3,7 @@
 mod saved;
 
 use super::message::{EndOf, MessageId};
+use crate::checkpoint::COUNT_MAX;
 use crate::clock::Clock;
 use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
 use crate::losses::LossNews;
@@ -17,6 +18,10 @@ const LIVES: usize = 16;
 /// how many. A link of 100 Gbit/s takes weeks for so many, and yet tens of thousands of lives fit
 /// into a sum.
 const UNSEEN_FRAMES: u64 = 1 << 48;
+
+/// The messages of one probe count less than this in all: the counts of dozens of probes fit into
+/// one.
+const CLAIMED_MAX: u64 = COUNT_MAX << 4;
 
 /// Takes what is lost: of this node, or of all; by this machine.
 pub(super) type Lost<'a> = &'a mut dyn FnMut(Option<usize>, usize, &LossNews);
@@ -50,6 +55,8 @@ struct ProbeLives {
     machine: usize,
     /// Since when nobody knows what it saw, if that is so.
     unseen: Option<UnseenSpan>,
+    /// The largest counts of its messages, added up.
+    claimed: u64,
 }
 
 /// A span of which nobody knows what a probe saw: messages are missing, or a life broke off.
@@ -143,6 +150,18 @@ impl Streams {
             found.machine = self.machines;
         }
         found.machine - 1
+    }
+
+    /// Whether a probe may have counted so many more: what one claims is bounded by itself, so that
+    /// it refuses nothing of another.
+    pub(super) fn claim(&mut self, probe: u128, more: u64) -> bool {
+        let claimed = &mut self.probes.entry(probe).or_default().claimed;
+        let sum = claimed.saturating_add(more);
+        let may = sum < CLAIMED_MAX;
+        if may {
+            *claimed = sum;
+        }
+        may
     }
 
     /// The fate of a message.

@@ -161,6 +161,36 @@ fn counts_that_do_not_add_up_are_refused() {
     assert!(damaged > 20 && ledger.adds_up() && ledger.received == 6000, "{ledger:?}");
 }
 
+/// The bound was one of all probes together: the next honest one was refused, by its name.
+#[test]
+fn counts_that_one_probe_forges_refuse_no_other() {
+    let program = windows();
+    let (mut receiver, mut sink) = receiver(&program, &[1, 2]);
+    let forged = |message: &[u8]| {
+        let mut message = message.to_vec();
+        for name in [&b"received"[..], b"processed"] {
+            let at = message.windows(name.len()).position(|bytes| bytes == name).expect("a count");
+            let n = at + name.len();
+            message[n..n + 8].copy_from_slice(&((1u64 << 54) - 1).to_le_bytes());
+        }
+        message
+    };
+    let mut refused = 0;
+    for message in messages(&program, 1, frames(0, 2)) {
+        let message = if message[57] == 3 { forged(&message) } else { message };
+        match receiver.take(&message, &mut sink) {
+            Ok(receipt) => assert_eq!(receipt, Receipt::Taken),
+            Err(why) => {
+                refused += u32::from(why == UnreadableMessage::Wrong("a count", (1 << 54) - 1))
+            }
+        }
+    }
+    assert!(refused > 0, "the sum of its own has a bound");
+    for message in messages(&program, 2, frames(1, 2)) {
+        assert_eq!(receiver.take(&message, &mut sink), Ok(Receipt::Taken));
+    }
+}
+
 /// Sessions of three rows each: when their last row came, they are closed. The merge held them for
 /// their gap unless the query asked why they had ended.
 #[test]
