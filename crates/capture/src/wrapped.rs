@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::Duration;
+use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
 /// The number of batches that the thread may read ahead.
@@ -18,19 +19,28 @@ pub struct Take {
     /// Packets in the capture up to the last one taken; what was read beyond counts as not
     /// received.
     reached: u64,
+    /// How many the filter had refused before the batch that may be the last. On wires the numbers
+    /// of packets do not tell: those that it refuses have none.
+    refused: u64,
 }
 
 impl Take {
     /// The first `n` packets of `inner`.
     pub fn new(inner: Box<dyn Source>, n: u64) -> Take {
-        Take { inner, left: n, taken: 0, reached: 0 }
+        Take { inner, left: n, taken: 0, reached: 0, refused: 0 }
     }
 }
 
 impl Source for Take {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
         batch.clear();
-        if self.left == 0 || !self.inner.fill(batch)? {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        if self.left <= BATCH as u64 {
+            self.refused = self.inner.account().filtered;
+        }
+        if !self.inner.fill(batch)? {
             return Ok(false);
         }
         let keep = usize::try_from(self.left).unwrap_or(usize::MAX);
@@ -52,8 +62,8 @@ impl Source for Take {
         if self.left > 0 {
             return inner;
         }
-        let received = self.reached + inner.kernel.finished();
-        Account { received, filtered: self.reached - self.taken, ..inner }
+        let filtered = (self.reached - self.taken).max(self.refused);
+        Account { received: self.taken + filtered + inner.kernel.finished(), filtered, ..inner }
     }
 
     fn interfaces(&self) -> Vec<(String, Account)> {
@@ -267,6 +277,41 @@ mod tests {
             take.fill(&mut FrameBatch::new()).expect("no error");
             let account = take.account();
             assert_eq!((account.received, account.filtered), (received, filtered), "-c {n}");
+        }
+    }
+
+    /// On wires only packets that passed the filter are numbered: at the end nothing seemed to have
+    /// been refused, and the counts that a probe had told shrank.
+    #[test]
+    fn what_the_filter_refused_of_a_wire_stays_counted() {
+        struct Wire(u64);
+        impl Source for Wire {
+            fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+                batch.clear();
+                let chunk: Chunk = std::sync::Arc::new(vec![0u8; 64]);
+                batch.restart(&chunk, 0, LinkType::ETHERNET);
+                (0..10).for_each(|i| batch.push(0, self.0 + i, 0, 60, 60));
+                self.0 += 10;
+                Ok(true)
+            }
+
+            fn is_ready(&mut self) -> bool {
+                true
+            }
+
+            fn account(&self) -> Account {
+                Account { received: 3 * self.0, filtered: 2 * self.0, ..Account::default() }
+            }
+        }
+        for (n, filtered) in [(5, 0), (10, 0), (25, 40), (1000, 1980)] {
+            let (mut take, mut before) = (Take::new(Box::new(Wire(0)), n), Account::default());
+            while take.fill(&mut FrameBatch::new()).expect("no error") {
+                let account = take.account();
+                let is_less = account.filtered < before.filtered;
+                assert!(!is_less && account.received == account.filtered + take.taken, "-c {n}");
+                before = account;
+            }
+            assert_eq!(before.filtered, filtered, "-c {n}");
         }
     }
 
