@@ -4,6 +4,7 @@ use super::held::{SideRows, TimeBucket, bucket_of};
 use crate::checkpoint::{Checkpoint, Passed};
 use crate::rows::{Rows, set_cell};
 use weir_packet::limits::BATCH;
+use weir_packet::time::NO_TIME;
 use weir_plan::{Column, Join as Plan, Schema, Value};
 
 /// Rows on their way out.
@@ -67,7 +68,7 @@ impl Fill {
             }
         }
         order.push(self.emitted);
-        clock.push(row[0] as i64);
+        clock.push(if left.layout.has_time(row) { row[0] as i64 } else { NO_TIME });
         self.emitted += 1;
         *len += 1;
         if *len == BATCH {
