@@ -145,8 +145,10 @@ impl StageContext<'_> {
         if let Some((reason, _)) = over {
             self.lagging += u64::from(all.end(&key, reason));
         }
-        let takers = all.open.values().filter(|open| !open.is_closed);
-        if !all.open.contains_key(&key) && takers.count() as u64 >= s.max_groups {
+        let takers = || all.open.values().filter(|open| !open.is_closed).count() as u64;
+        // Closed ones are counted only where there may be too many.
+        let is_full = all.open.len() as u64 >= s.max_groups && takers() >= s.max_groups;
+        if is_full && !all.open.contains_key(&key) {
             let takers = all.open.iter().filter(|(_, open)| !open.is_closed);
             let oldest = takers.min_by_key(|(_, open)| open.turn);
             let oldest = oldest.expect("a stage may hold a session").0.clone();
