@@ -269,7 +269,8 @@ mod tests {
             }
 
             fn account(&self) -> Account {
-                Account { received: 30, filtered: 20, bytes_read: 0, ..Account::default() }
+                let read = u64::from(self.0);
+                Account { received: 30 * read, filtered: 20 * read, ..Account::default() }
             }
         }
         for (n, received, filtered) in [(0, 0, 0), (1, 3, 2), (4, 12, 8), (10, 30, 20)] {

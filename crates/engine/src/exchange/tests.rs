@@ -176,7 +176,7 @@ fn counts_that_one_probe_forges_refuse_no_other() {
         message
     };
     let mut refused = 0;
-    for message in messages(&program, 1, frames(0, 2)) {
+    for message in messages(&program, 1, frames(0, 1)) {
         let message = if message[57] == 3 { forged(&message) } else { message };
         match receiver.take(&message, &mut sink) {
             Ok(receipt) => assert_eq!(receipt, Receipt::Taken),
