@@ -399,8 +399,9 @@ fn a_client_that_does_not_read_loses_its_own_rows_only() {
 fn count(stream: BufReader<TcpStream>, report: Option<Sender<()>>) -> (u64, u64) {
     let (mut rows, mut lost) = (0, 0);
     for line in stream.lines().map(|line| line.expect("text")).filter(|line| !line.is_empty()) {
-        let row: Value = serde_json::from_str(&line).expect("JSON");
-        match row.get("_lost") {
+        // Of hundreds of thousands of rows few are read whole: a run waits for clients only so long.
+        let told = line.contains("\"_lost\"").then(|| serde_json::from_str(&line).expect("JSON"));
+        match told.as_ref().and_then(|row: &Value| row.get("_lost")) {
             Some(n) => {
                 lost += n.as_u64().expect("a number");
                 if let Some(report) = &report {
