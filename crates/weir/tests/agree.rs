@@ -1,6 +1,5 @@
 //! Every query of the library over every capture at hand: 1, 2 and 4 workers and the naive model
-//! give the same rows in the same order, and the same counts. Over the hundreds of shared captures
-//! each query takes turns with the numbers of workers.
+//! give the same rows in the same order, and the same counts.
 
 mod common;
 
@@ -22,30 +21,19 @@ fn compiled(paths: Vec<PathBuf>) -> Vec<(PathBuf, Program)> {
     paths.into_iter().map(one).collect()
 }
 
-/// The numbers of workers that queries run with.
-const WORKERS: [usize; 3] = [1, 2, 4];
-
-/// Fails unless all queries agree over all captures, each pair with `each` numbers of workers.
-fn agree(queries: Vec<PathBuf>, captures: &[PathBuf], reading: ReadingOptions, each: usize) {
+fn agree(queries: Vec<PathBuf>, captures: &[PathBuf], reading: ReadingOptions) {
     let queries = compiled(queries);
-    let pairs = (0..).zip(captures).flat_map(|(c, capture)| {
-        (c..).zip(&queries).map(move |(turn, query)| (turn, capture, query))
-    });
-    map_at_once(&pairs.collect::<Vec<(usize, _, _)>>(), |(turn, capture, (query, program))| {
-        let workers = WORKERS.iter().cycle().skip(turn % WORKERS.len()).take(each);
-        same((query, program), capture, reading, workers);
+    let pairs =
+        captures.iter().flat_map(|capture| queries.iter().map(move |query| (capture, query)));
+    map_at_once(&pairs.collect::<Vec<_>>(), |(capture, (query, program))| {
+        same(query, program, capture, reading);
     });
 }
 
-fn same<'a>(
-    (query, program): (&Path, &Program),
-    capture: &Path,
-    reading: ReadingOptions,
-    workers: impl Iterator<Item = &'a usize>,
-) {
+fn same(query: &Path, program: &Program, capture: &Path, reading: ReadingOptions) {
     let want = naive_answer(program, capture, reading);
     assert!(want.ledger.adds_up(), "{}: {:?}", capture.display(), want.ledger);
-    for &workers in workers {
+    for workers in [1, 2, 4] {
         let got = answer_of(program, capture, workers, reading);
         let what = format!(
             "{} over {}, {workers} workers, {reading:?}",
@@ -68,9 +56,9 @@ fn difference<T: PartialEq + std::fmt::Debug>(got: &[T], want: &[T]) -> String {
 fn on_the_fixtures() {
     let captures = fixtures();
     assert!(queries().len() >= 6, "the library has {} queries", queries().len());
-    agree(queries(), &captures, ReadingOptions::default(), WORKERS.len());
-    agree(queries(), &captures, INSIDE, WORKERS.len());
-    agree(detectors(), &captures, ReadingOptions::default(), WORKERS.len());
+    agree(queries(), &captures, ReadingOptions::default());
+    agree(queries(), &captures, INSIDE);
+    agree(detectors(), &captures, ReadingOptions::default());
 }
 
 /// Captures that were made for one detector say nothing of the others.
@@ -78,8 +66,7 @@ fn on_the_fixtures() {
 fn detectors_on_their_own_captures() {
     map_at_once(&compiled(detectors()), |(path, program)| {
         for capture in own_captures(&text(path)) {
-            let capture = root().join(capture);
-            same((path, program), &capture, ReadingOptions::default(), WORKERS.iter());
+            same(path, program, &root().join(capture), ReadingOptions::default());
         }
     });
 }
@@ -93,7 +80,7 @@ fn on_the_shared_captures() {
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 200, "{} captures", captures.len());
-    agree(queries(), &captures, ReadingOptions::default(), 1);
+    agree(queries(), &captures, ReadingOptions::default());
 }
 
 #[test]
@@ -109,7 +96,7 @@ fn inside_tunnels_and_fragments() {
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 20, "{} captures", captures.len());
-    agree(queries(), &captures, INSIDE, WORKERS.len());
+    agree(queries(), &captures, INSIDE);
 }
 
 #[test]
@@ -129,7 +116,7 @@ fn workers_and_the_model_agree_with_other_keys_of_flows() {
         let text = text(&query);
         let program = program_by(&text, &Functions::default(), rules);
         for capture in captures {
-            same((&query, &program), &folder.join(capture), INSIDE, WORKERS.iter());
+            same(&query, &program, &folder.join(capture), INSIDE);
         }
     }
 }
