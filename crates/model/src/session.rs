@@ -145,12 +145,12 @@ impl StageContext<'_> {
         if let Some((reason, _)) = over {
             self.lagging += u64::from(all.end(&key, reason));
         }
-        let takers = || all.open.values().filter(|open| !open.is_closed).count() as u64;
-        // Closed ones are counted only where there may be too many.
-        let is_full = all.open.len() as u64 >= s.max_groups && takers() >= s.max_groups;
+        let takers = || all.open.iter().filter(|(_, open)| !open.is_closed);
+        let is_many = |n: usize| n as u64 >= s.max_groups;
+        // They are counted only where they and the closed ones may be too many.
+        let is_full = is_many(all.open.len()) && is_many(takers().count());
         if is_full && !all.open.contains_key(&key) {
-            let takers = all.open.iter().filter(|(_, open)| !open.is_closed);
-            let oldest = takers.min_by_key(|(_, open)| open.turn);
+            let oldest = takers().min_by_key(|(_, open)| open.turn);
             let oldest = oldest.expect("a stage may hold a session").0.clone();
             self.lagging += u64::from(all.end(&oldest, EndReason::Resources));
             self.evicted += 1;

@@ -120,8 +120,9 @@ impl StageContext<'_> {
         };
         let values: Vec<Option<Value>> = s.aggs.iter().map(&mut value).collect();
         let of_pane = || g.taken.keys().filter(|(other, _)| *other == start).count();
+        let is_many = |n: usize| n as u64 >= s.max_groups;
         // The groups of all panes are known at once, and are no fewer.
-        let full = g.taken.len() as u64 >= s.max_groups && of_pane() as u64 >= s.max_groups;
+        let full = is_many(g.taken.len()) && is_many(of_pane());
         if full && !g.taken.contains_key(&(start, Vec::clone(&key))) {
             self.evicted += 1;
             g.counts.entry(start).or_default()[1] += 1;
