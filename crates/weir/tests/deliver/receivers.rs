@@ -97,7 +97,7 @@ impl Hook {
         self.requests.recv_timeout(LONG).expect("a request")
     }
 
-    /// The requests that came so far.
+    /// The requests that came since the last call.
     pub(crate) fn all(&self) -> Vec<Request> {
         self.requests.try_iter().collect()
     }
