@@ -72,21 +72,27 @@ else
 fi
 [ "${1:-}" != install ] || exit 0
 
-# What was skipped is listed in the end, however that comes, and counted with the tests; and what
-# failing tests said, and in which programs, since one that was ended for its time has no total.
+# What was skipped is listed in the end, however that comes, and counted with the tests; before it
+# what failing tests said, and after it their names, since of a long log the end is what is read.
+# Programs are named, too: one that was ended for its time has no total.
 totals() {
     local status=$? skipped failed
     failed=$(grep -oE '^ +`-p [^`]+`' "$log" | sort -u) || true
     if [ -n "$failed" ]; then
         awk '/^failures:$/ { on = !on } /^test result: / { on = 0 } on' "$log" |
             grep -vE '^ +([0-9]+: |at )' | cut -c -2000 || true
-        printf 'Failed:\n%s\n' "$failed"
-        sed -n 's/^test \(.*\) \.\.\. FAILED$/    \1/p' "$log"
     fi
     skipped=$(grep -o 'SKIPPED .*' "$log" | sort -u) || true
     if [ -n "$skipped" ]; then
         echo "Skipped:"
         echo "${skipped//SKIPPED /  }"
+    fi
+    echo "Slowest programs, in seconds:"
+    sed -nE 's/^ +Running .*\/([a-z0-9_]+)-[0-9a-f]+\)$/\1/p; s/.*finished in ([0-9]+).*/\1/p' "$log" |
+        awk '/^[0-9]+$/ { print "  ", $1, name; next } { name = $1 }' | sort -k 1nr | head -n 15 || true
+    if [ -n "$failed" ]; then
+        printf 'Failed:\n%s\n' "$failed"
+        sed -n 's/^test \(.*\) \.\.\. FAILED$/    \1/p' "$log"
     fi
     sed -n 's/.*test result: [a-zA-Z]*\. \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' "$log" |
         awk -v skipped="$(grep -c . <<<"$skipped")" '{ passed += $1; failed += $2 }
