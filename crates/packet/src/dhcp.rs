@@ -99,13 +99,28 @@ impl<'a> Dhcp<'a> {
 
     /// Kinds and values of the options, up to the end or to one that is cut.
     pub fn options(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
+        self.options_and_end().take_while(|&(kind, _)| kind != END)
+    }
+
+    /// Whether the end of the options was captured.
+    pub fn is_whole(&self) -> bool {
+        self.options_and_end().any(|(kind, _)| kind == END)
+    }
+
+    /// The options, and their end, which has no length.
+    fn options_and_end(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
         let mut rest = self.options;
         std::iter::from_fn(move || {
             let padding = rest.iter().take_while(|&&kind| kind == PAD).count();
-            let (&[kind, length], values) = rest[padding..].split_first_chunk()?;
+            let (&kind, after) = rest[padding..].split_first()?;
+            if kind == END {
+                rest = &[];
+                return Some((END, rest));
+            }
+            let (&length, values) = after.split_first()?;
             let (value, after) = values.split_at_checked(length.into())?;
             rest = after;
-            (kind != END).then_some((kind, value))
+            Some((kind, value))
         })
     }
 
@@ -146,6 +161,13 @@ mod tests {
         assert_eq!(dhcp.option(SERVER_ID), None);
         let padded = [&bytes[..HEADER_LEN], &[0, 0, 53, 1, 5, 0]].concat();
         assert_eq!(Dhcp::new(&padded).unwrap().option(MESSAGE_TYPE), Some(&[5][..]));
+        // Bytes after the end are no options.
+        let ended = [&bytes[..HEADER_LEN], &[53, 1, 5, 255, 12, 1, b'a']].concat();
+        assert_eq!(Dhcp::new(&ended).unwrap().options().count(), 1);
+        for end in HEADER_LEN..ended.len() {
+            let is_whole = Dhcp::new(&ended[..end]).unwrap().is_whole();
+            assert_eq!(is_whole, end > HEADER_LEN + 3, "{end} bytes");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum UnreadProtocol {
     Tls,
     /// QUIC: hellos in Initial packets.
     Quic,
-    /// DHCP: options.
+    /// DHCP: messages, and their options.
     Dhcp,
     /// SCTP: chunks.
     Sctp,
@@ -183,9 +183,7 @@ impl WatchedProtocols {
             ("http", _) => Some(UnreadProtocol::Http),
             ("tls", "version" | "sni" | "alpn" | "ja4" | "ech") => Some(UnreadProtocol::Tls),
             ("quic", "sni" | "alpn" | "ja4" | "ech") => Some(UnreadProtocol::Quic),
-            ("dhcp", "type" | "requested_ip" | "server_id" | "hostname") => {
-                Some(UnreadProtocol::Dhcp)
-            }
+            ("dhcp", _) => Some(UnreadProtocol::Dhcp),
             ("sctp", "chunk_type") => Some(UnreadProtocol::Sctp),
             ("tcp", "mss" | "wscale" | "tsval" | "tsecr" | "option") => Some(UnreadProtocol::Tcp),
             ("tcp", part) if part.starts_with("sack") => Some(UnreadProtocol::Tcp),
@@ -386,9 +384,15 @@ fn in_quic(rows: &Rows<'_>, count: &mut Count<'_>) {
 
 fn in_dhcp(rows: &Rows<'_>, count: &mut Count<'_>) {
     rows.on_ports(Layer::Udp, &dhcp::PORTS).each(|i| {
-        let overload = dhcp::Dhcp::new(rows.udp_payload(i))
-            .and_then(|message| message.option(dhcp::OVERLOAD)?.first().copied());
+        let payload = rows.udp_payload(i);
+        let message = dhcp::Dhcp::new(payload);
+        let overload = message.and_then(|message| message.option(dhcp::OVERLOAD)?.first().copied());
         count.add(UnreadReason::Elsewhere, u64::from(matches!(overload, Some(1..=3))));
+        // Of fewer bytes nothing tells whether they are plain BOOTP.
+        let may_go_on =
+            message.map_or(payload.len() < dhcp::HEADER_LEN, |message| !message.is_whole());
+        let unread = missing(rows, i).filter(|_| may_go_on);
+        unread.into_iter().for_each(|reason| count.add(reason, 1));
     });
 }
 
@@ -610,7 +614,16 @@ mod tests {
         let overload = dhcp(1, 7, [2, 0, 0, 0, 0, 7], [0; 4], &[(53, &[1]), (52, &[1])]);
         let frame = Frame::ethernet().ipv4([0; 4], [255; 4]).udp(68, 67).payload(&overload);
         assert_eq!(shown(&frame, "dhcp.hostname"), "1 dhcp options in other fields");
-        assert_eq!(shown(&frame, "dhcp.xid"), "");
+        let end = frame.bytes().len();
+        let cut = |snap| shown_of(&frame, snap, "dhcp.server_id");
+        assert_eq!(cut(end - 1), "1 dhcp cut by the snap length, 1 dhcp options in other fields");
+        for snap in [42, 43, 42 + dhcp::HEADER_LEN - 1, 42 + dhcp::HEADER_LEN, end - 4] {
+            assert_eq!(cut(snap), "1 dhcp cut by the snap length", "{snap} bytes");
+        }
+        let first = Frame::ethernet().ipv4([0; 4], [255; 4]).fragment(0, true).udp(68, 67);
+        let first = first.put(udp::LENGTH, &700_u16.to_be_bytes());
+        let first = first.payload(&overload[..overload.len() - 1]);
+        assert!(shown(&first, "dhcp.type").starts_with("1 dhcp continues in another packet"));
         let chunks =
             [&[0, 5, 0, 6][..], &[0; 8], &[3, 0, 0, 6, 1, 2, 0, 0, 0, 0, 0, 5, 9]].concat();
         let sctp = Frame::ethernet().ipv4([1; 4], [2; 4]).put(9, &[132]).payload(&chunks);
