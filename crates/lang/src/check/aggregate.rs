@@ -250,10 +250,7 @@ impl<'t> Checker<'t> {
             return None;
         }
         let ty = arg.ty.clone();
-        let bin = match self.rules.zone.filter(|_| ty == Type::Time) {
-            Some(zone) => Func::LocalBin(zone),
-            None => Func::Bin,
-        };
+        let bin = if ty == Type::Time { self.bin_of_time(&step) } else { Func::Bin };
         Some(Expr { ty, kind: ExprKind::Call(bin, vec![arg, step]) })
     }
 

@@ -222,22 +222,26 @@ impl<'t> Checker<'t> {
 
     /// A call in the time zone of the query.
     fn in_zone(&self, func: Func, mut args: Vec<Expr>) -> ExprKind {
-        let Some(zone) = self.rules.zone else { return ExprKind::Call(func, args) };
-        // By whose clock a step is, if not by that of UTC.
-        let by = |step: &Expr| match lower::constant(step) {
-            Some(Value::Duration(step)) => zone.moves(step).then(|| zone.by(step)),
-            _ => Some(zone),
-        };
-        match func {
-            Func::Bin if args[0].ty == Type::Time => {
-                let bin = by(&args[1]).map_or(Func::Bin, Func::LocalBin);
-                ExprKind::Call(bin, args)
+        match (func, self.rules.zone) {
+            (Func::Bin, _) if args[0].ty == Type::Time => {
+                ExprKind::Call(self.bin_of_time(&args[1]), args)
             }
-            Func::Part(_) => {
+            (Func::Part(part), Some(zone)) => {
                 let local = ExprKind::Call(Func::LocalTime(zone), vec![args.swap_remove(0)]);
-                ExprKind::Call(func, vec![Expr { ty: Type::Time, kind: local }])
+                ExprKind::Call(Func::Part(part), vec![Expr { ty: Type::Time, kind: local }])
             }
-            func => ExprKind::Call(func, args),
+            (func, _) => ExprKind::Call(func, args),
+        }
+    }
+
+    /// The function that gives the start of a step of time: by the clock of the query's zone, if
+    /// that differs from UTC's for such a step.
+    pub(super) fn bin_of_time(&self, step: &Expr) -> Func {
+        let Some(zone) = self.rules.zone else { return Func::Bin };
+        match lower::constant(step) {
+            Some(Value::Duration(step)) if zone.moves(step) => Func::LocalBin(zone.by(step)),
+            Some(Value::Duration(_)) => Func::Bin,
+            _ => Func::LocalBin(zone),
         }
     }
 
