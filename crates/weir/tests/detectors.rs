@@ -5,7 +5,6 @@ mod common;
 use assert_cmd::Command;
 use common::{detectors, root};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::Output;
 
 const CAPTURE: &str = "fixtures/detectors/plaintext_login.pcap";
@@ -184,12 +183,28 @@ fn mistakes_of_a_site_have_their_place() {
 /// The example reads, and sets nothing that no query has.
 #[test]
 fn the_example_of_a_site_fits_the_library() {
-    let (_, said) = run(&["watch", "-r", CAPTURE, "--site", "packaging/site.conf"]);
-    let shared = ["local", "scanners", "resolvers", "dhcp_servers", "routers"];
-    for line in said.lines().filter(|line| line.contains("no query has a param called")) {
-        assert!(shared.iter().any(|name| line.contains(&format!("`{name}`"))), "{line}");
+    let (_, said) = run(&["watch", "detectors", "-r", CAPTURE, "--site", "packaging/site.conf"]);
+    assert!(!said.contains("no query has a param called"), "{said}");
+}
+
+/// Sets that only a site can fill are empty until it does. Each is told.
+#[test]
+fn the_facts_of_a_site_are_listed() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a text");
+    let (docs, example) = (read("docs/detectors.md"), read("packaging/site.conf"));
+    let rows: String = docs.lines().filter(|line| line.starts_with("| `")).collect();
+    for path in detectors() {
+        let query = std::fs::read_to_string(&path).expect("a query");
+        for line in query.lines().filter_map(|line| line.strip_prefix("param ")) {
+            let (name, rest) = line.split_once(": ").expect("a type");
+            if name != "local" && !rest.contains("= {} ") {
+                continue;
+            }
+            assert!(rows.contains(&format!("`{name}`")), "docs/detectors.md: {name}");
+            let sets = |line: &str| line.trim_start_matches("# ").starts_with(name);
+            assert!(example.lines().any(sets), "packaging/site.conf: {name}");
+        }
     }
-    assert!(Path::new(&root()).join("packaging/site.conf").is_file());
 }
 
 /// Detectors whose alerts have a category and no technique: they tell what is slow, large or only
