@@ -5,7 +5,6 @@
 //! what was asked for until two batches: one in the middle of the run, and the end.
 
 use crate::answer::Tally;
-use crate::contestant::meter_totals;
 use crate::synthetic::{Synthetic, Traffic};
 use crate::sys::Asked;
 use crate::work::{DETECTORS, Text, WORKS, Work};
@@ -91,22 +90,21 @@ struct Steady {
 }
 
 /// Does `work` in this process.
-fn steady(program: Option<&Program>, workers: usize, packets: u64) -> Result<Steady> {
+fn steady(
+    (program, functions): &(Program, Functions),
+    workers: usize,
+    packets: u64,
+) -> Result<Steady> {
     let mut source = Marked::new(packets);
     let start = Asked::now()?;
-    if let Some(program) = program {
-        let options = run::Options { workers, ..run::Options::default() };
-        let (functions, mut sink) = (Functions::default(), Tally::new(false));
-        let outcome = run::run(program, &functions, &mut source, &mut sink, &options, &mut |_| {});
-        outcome.error.map_or(Ok(()), Err)?;
-        let ledger = outcome.ledger;
-        ensure!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
-        ensure!(ledger.processed == packets, "packets were left out: {ledger:?}");
-        ensure!(sink.answer().rows() > 0, "no row came out, so that little was computed");
-    } else {
-        let (flows, processed) = meter_totals(&mut source)?;
-        ensure!((flows, processed) == (FLOWS, packets), "{flows} flows of {processed} packets");
-    }
+    let options = run::Options { workers, ..run::Options::default() };
+    let mut sink = Tally::new(false);
+    let outcome = run::run(program, functions, &mut source, &mut sink, &options, &mut |_| {});
+    outcome.error.map_or(Ok(()), Err)?;
+    let ledger = outcome.ledger;
+    ensure!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
+    ensure!(ledger.processed == packets, "packets were left out: {ledger:?}");
+    ensure!(sink.answer().rows() > 0, "no row came out, so that little was computed");
     let made = source.inner.buffers();
     ensure!(made == BUFFERS, "the source itself made {made} buffers");
     let [from, to] = source.marks;
@@ -149,11 +147,9 @@ pub(crate) fn run(packets: u64) -> Result<String> {
     let plain = WORKS.iter().filter(|work| work.name != DETECTORS.name);
     for work in plain.chain([&PLAIN_ROWS]) {
         let program = work.program(None)?;
-        // The Rust API runs where it is called.
-        let workers = if program.is_some() { 2 } else { 1 };
-        for workers in 1..=workers {
-            let s = steady(program.as_ref(), workers, packets)?;
-            let windows = program.as_ref().map_or(0.0, |p| windows(p, s.packets));
+        for workers in [1, 2] {
+            let s = steady(&program, workers, packets)?;
+            let windows = windows(&program.0, s.packets);
             let per_window = |n: u64| match windows {
                 0.0 => "–".to_owned(),
                 windows => format!("{:.2}", n as f64 / windows),

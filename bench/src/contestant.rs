@@ -1,6 +1,6 @@
 //! The contestants of each run. Each run is a process of its own: this program, called again.
 
-use crate::answer::{Answer, Part, RowDigest, Tally};
+use crate::answer::{Answer, Tally};
 use crate::measure::{Measure, rss_max_kib, value};
 use crate::process;
 use crate::reference;
@@ -10,14 +10,12 @@ use crate::trace::Preset;
 use crate::work::{FLOW_METER, FLOW_METER_API, Work};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 use weir_engine::functions::Functions;
 use weir_engine::run;
 use weir_packet::source::Source;
 use weir_plan::Program;
-use weir_stream::{Flow, Group, Packets, Stream};
 
 /// Bytes of the shortest record of a trace, its header and 64 of the frame.
 const RECORD_MIN: usize = 80;
@@ -29,7 +27,7 @@ pub(crate) enum Contestant {
     Reference,
     /// A query in the language, one worker.
     Language,
-    /// The same through the Rust API, as its documentation shows it.
+    /// The same through the Rust API, with a closure that is called for each packet.
     RustApi,
 }
 
@@ -113,10 +111,7 @@ impl Setup {
 
 /// Does a work over `trace` in this process.
 pub(crate) fn run_work(work: &Work, trace: &Path, setup: &Setup) -> Result<(Measure, Answer)> {
-    match work.program(setup.first)? {
-        Some(program) => run_program(&program, trace, setup, work.may_evict()),
-        None => rust_api(trace, setup),
-    }
+    run_program(&work.program(setup.first)?, trace, setup, work.may_evict())
 }
 
 /// Does a work over `trace` in a new process.
@@ -163,16 +158,16 @@ fn open(trace: &Path) -> Result<Box<dyn Source>> {
 /// The whole way of a query but for its text: from the first record of the open file to the last
 /// row in the sink. Nothing may be left out, but what is evicted where the program says so.
 pub(crate) fn run_program(
-    program: &Program,
+    (program, functions): &(Program, Functions),
     trace: &Path,
     setup: &Setup,
     may_evict: bool,
 ) -> Result<(Measure, Answer)> {
     let mut source = open(trace)?;
-    let (functions, options) = (Functions::default(), setup.options());
+    let options = setup.options();
     let mut sink = Tally::new(setup.digest);
     let (outcome, spent) =
-        time(|| run::run(program, &functions, &mut *source, &mut sink, &options, &mut |_| {}))?;
+        time(|| run::run(program, functions, &mut *source, &mut sink, &options, &mut |_| {}))?;
     outcome.error.map_or(Ok(()), Err)?;
     let ledger = outcome.ledger;
     ensure!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
@@ -182,77 +177,4 @@ pub(crate) fn run_program(
     let flows = answer.rows();
     let packets = ledger.processed;
     Ok((Measure { packets, flows, spent, rss_max_kib: rss_max_kib()? }, answer))
-}
-
-/// The state that the closures keep of a flow.
-#[derive(Clone, Copy)]
-struct Meter {
-    packets: u64,
-    bytes: u64,
-    first: i64,
-    last: i64,
-}
-
-/// From the first record of the open file to the last flow handed out.
-fn rust_api(trace: &Path, setup: &Setup) -> Result<(Measure, Answer)> {
-    let mut source = open(trace)?;
-    let mut part = if setup.digest { Part::digested() } else { Part::default() };
-    let (result, spent) = time(|| {
-        meter(&mut *source, |flow| {
-            // Or else the compiler might see that nobody looks at the times.
-            let group = std::hint::black_box(flow);
-            if setup.digest {
-                part.add(row(&group));
-            } else {
-                part.rows += 1;
-            }
-            group.value.packets
-        })
-    })?;
-    let (packets, flows) = (result?, part.rows);
-    Ok((Measure { packets, flows, spent, rss_max_kib: rss_max_kib()? }, Answer(vec![part])))
-}
-
-/// The flow meter in Rust. Sums what `each` says of the flows.
-fn meter(
-    source: &mut dyn Source,
-    mut each: impl FnMut(Group<Flow, Meter>) -> u64,
-) -> Result<u64, weir_packet::source::SourceError> {
-    let mut sum = 0;
-    Packets::new(source)
-        .key_by(|p| p.flow())
-        .reduce(
-            |p| Meter { packets: 1, bytes: p.len(), first: p.ts(), last: p.ts() },
-            |a, b| {
-                a.packets += b.packets;
-                a.bytes += b.bytes;
-                a.first = a.first.min(b.first);
-                a.last = a.last.max(b.last);
-            },
-        )
-        .for_each(|_, flow| sum += each(flow))?;
-    Ok(sum)
-}
-
-/// Flows and packets that the flow meter in Rust finds in `source`.
-pub(crate) fn meter_totals(source: &mut dyn Source) -> Result<(u64, u64)> {
-    let mut flows = 0;
-    let packets = meter(source, |flow| {
-        flows += 1;
-        std::hint::black_box(flow).value.packets
-    })?;
-    Ok((flows, packets))
-}
-
-/// The digest of the row that the query would put out.
-fn row(group: &Group<Flow, Meter>) -> RowDigest {
-    let address = |a: IpAddr| match a {
-        IpAddr::V4(a) => a.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(a) => a.to_bits(),
-    };
-    let (flow, meter) = (&group.key, &group.value);
-    let row = RowDigest::new().cell(address(flow.src())).cell(flow.sport());
-    let row = row.cell(address(flow.dst())).cell(flow.dport()).cell(flow.proto());
-    let row = row.cell(meter.packets).cell(meter.bytes);
-    row.cell(meter.first as u64).cell(meter.last as u64)
 }

@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::net::Ipv6Addr;
 use std::path::Path;
+use weir_engine::functions::Functions;
 
 /// Part of the name under which answers are kept: to be changed whenever this file finds others.
 const VERSION: u32 = 1;
@@ -59,6 +60,7 @@ fn digest(folder: Folder) -> Result<u64> {
 fn one_by_one(folder: Folder, trace: &Path) -> Result<Answer> {
     let mut all = Answer::default();
     for (name, program) in together(folder)? {
+        let program = (program, Functions::default());
         let (_, answer) =
             contestant::run_program(&program, trace, &contestant::CHECK, folder.may_evict())
                 .with_context(|| format!("running {name} alone"))?;
@@ -260,19 +262,18 @@ mod tests {
     use crate::contestant::{CHECK, Setup};
     use crate::trace::PRESETS;
     use crate::work::WORKS;
-    use weir_engine::functions::Functions;
     use weir_engine::limits::{JUMP_NS, LATENESS_NS};
     use weir_engine::rows::{Rows, Sink, set_cell};
     use weir_model::TimeRules;
     use weir_plan::{Program, Schema};
 
     /// The answer of the naive model.
-    fn naive_answer(program: &Program, trace: &Path) -> Answer {
+    fn naive_answer((program, functions): &(Program, Functions), trace: &Path) -> Answer {
         let name = trace.to_str().expect("UTF-8");
         let options = weir_capture::Options::default();
         let mut source = weir_capture::open(name, &options).expect("opens");
         let time = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
-        let answer = weir_model::run(program, &Functions::default(), &mut *source, &time);
+        let answer = weir_model::run(program, functions, &mut *source, &time);
         let outputs = weir_engine::rows::Output::of(program);
         let mut tally = crate::answer::Tally::new(true);
         tally.open(&outputs).expect("takes all");
@@ -313,9 +314,8 @@ mod tests {
                     one.get_or_insert(said.clone());
                     assert_eq!(Some(said), one, "{what} with {workers} workers");
                 }
-                if let Some(program) = work.program(None).expect("compiles") {
-                    assert_eq!(Some(naive_answer(&program, &trace)), one, "{what}");
-                }
+                let program = work.program(None).expect("compiles");
+                assert_eq!(Some(naive_answer(&program, &trace)), one, "{what}");
                 // Nothing attacks anyone in these traces.
                 let silent = work.text == Text::Together(Folder::Detectors);
                 assert!(silent || expected.rows() > 0, "{what} puts out nothing");

@@ -2,7 +2,6 @@
 //! each run is a process of its own.
 
 use crate::answer::Tally;
-use crate::contestant::meter_totals;
 use crate::measure::{rss_max_kib, value};
 use crate::process;
 use crate::stats::{Spread, median};
@@ -44,8 +43,6 @@ pub(crate) enum Experiment {
 pub(crate) enum Stateful {
     /// The flow meter of the table, in the language.
     FlowMeter,
-    /// The same through the Rust API.
-    FlowMeterApi,
     /// The same in windows of a second.
     FlowMeterWindows,
     /// The position of each packet in its flow.
@@ -58,7 +55,6 @@ impl Stateful {
     fn title(self) -> &'static str {
         match self {
             Stateful::FlowMeter => "flow meter",
-            Stateful::FlowMeterApi => "flow meter, Rust API",
             Stateful::FlowMeterWindows => "flow meter every 1 s",
             Stateful::Scan => "`scan` by flow, idle 1 h",
             Stateful::ScanExpiring => "`scan` by flow, idle 1 s",
@@ -78,7 +74,7 @@ impl Stateful {
             )
         };
         match self {
-            Stateful::FlowMeter | Stateful::FlowMeterApi => meter(format!(" max {max}")),
+            Stateful::FlowMeter => meter(format!(" max {max}")),
             Stateful::FlowMeterWindows => meter(format!(" every 1s max {max}")),
             Stateful::Scan => scan("1h"),
             Stateful::ScanExpiring => scan("1s"),
@@ -128,23 +124,16 @@ impl Task {
     pub(crate) fn run(&self) -> Result<Figures> {
         let mut source = Synthetic::new(self.traffic(), self.packets);
         let mut figures = Figures::default();
-        if self.program == Stateful::FlowMeterApi {
-            let (totals, spent) = time(|| meter_totals(&mut source))?;
-            (figures.rows, figures.packets) = totals?;
-            figures.spent = spent;
-        } else {
-            let program = compile("a program with state", &self.program.text(self.max))?;
-            let (functions, options) = (Functions::default(), run::Options::default());
-            let mut sink = Tally::new(false);
-            let (outcome, spent) = time(|| {
-                run::run(&program, &functions, &mut source, &mut sink, &options, &mut |_| {})
-            })?;
-            outcome.error.map_or(Ok(()), Err)?;
-            let ledger = outcome.ledger;
-            ensure!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
-            (figures.packets, figures.evicted) = (ledger.processed, ledger.evicted);
-            (figures.rows, figures.spent) = (sink.answer().rows(), spent);
-        }
+        let program = compile("a program with state", &self.program.text(self.max))?;
+        let (functions, options) = (Functions::default(), run::Options::default());
+        let mut sink = Tally::new(false);
+        let (outcome, spent) =
+            time(|| run::run(&program, &functions, &mut source, &mut sink, &options, &mut |_| {}))?;
+        outcome.error.map_or(Ok(()), Err)?;
+        let ledger = outcome.ledger;
+        ensure!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
+        (figures.packets, figures.evicted) = (ledger.processed, ledger.evicted);
+        (figures.rows, figures.spent) = (sink.answer().rows(), spent);
         (figures.seen, figures.rss_max_kib) = (source.seen(), rss_max_kib()?);
         Ok(figures)
     }
@@ -169,7 +158,6 @@ impl Task {
         let over = flows.saturating_sub(self.max);
         let is = match self.program {
             Stateful::FlowMeter => (packets, flows.min(self.max), over),
-            Stateful::FlowMeterApi => (packets, flows, 0),
             // Its rows depend on which flows each second meets.
             Stateful::FlowMeterWindows => (packets, said.rows.max(flows.min(self.max)), 0),
             Stateful::Scan | Stateful::ScanExpiring => (packets, 1, over),
@@ -248,12 +236,7 @@ fn memory(packets: u64) -> Result<String> {
          | program | few MiB | many MiB | ratio | within 10 % | user ns per packet |\n\
          |---|---:|---:|---:|---|---:|\n"
     );
-    let programs = [
-        Stateful::FlowMeter,
-        Stateful::FlowMeterApi,
-        Stateful::FlowMeterWindows,
-        Stateful::ScanExpiring,
-    ];
+    let programs = [Stateful::FlowMeter, Stateful::FlowMeterWindows, Stateful::ScanExpiring];
     for program in programs {
         let task = Task { program, packets: few, flows: Some(FLOWS), idle: 0, max: 2 * FLOWS };
         say(program)?;
@@ -281,7 +264,7 @@ fn growth(packets: u64, rounds: usize) -> Result<String> {
          | program | bytes per flow | stall ms (CPU) | stall ms (wall) | batches over 1 ms (CPU) \
          | user ns per packet | peak MiB |\n|---|---:|---:|---:|---:|---:|---:|\n"
     );
-    for program in [Stateful::FlowMeter, Stateful::FlowMeterApi, Stateful::Scan] {
+    for program in [Stateful::FlowMeter, Stateful::Scan] {
         let task = Task { program, packets, flows: None, idle: 0, max: 2 * packets };
         say(program)?;
         let runs = (0..rounds).map(|_| task.spawn()).collect::<Result<Vec<Figures>>>()?;

@@ -4,7 +4,9 @@ use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
 use weir_plan::Program;
+use weir_plan::registered::Functions;
 use weir_plan::together::join;
+use weir_stream::{StreamProgram, packets};
 
 /// Where the library of queries is.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries");
@@ -29,7 +31,7 @@ pub(crate) enum Text {
     Library(&'static str),
     /// All queries of a folder in one program.
     Together(Folder),
-    /// The flow meter in Rust, as the documentation of the API shows it.
+    /// The flow meter of packets that a closure in Rust is asked for.
     RustApi,
 }
 
@@ -68,19 +70,26 @@ pub(crate) const DETECTORS: Work = Work {
     text: Text::Together(Folder::Detectors),
 };
 
-/// The flow meter: counts and times of each flow, as the loops by hand keep them.
+/// Counts and times of each flow, as the loops by hand keep them.
+macro_rules! meter {
+    () => {
+        "summarize packets = count(), bytes = sum(len), first = min(ts), last = max(ts) by flow"
+    };
+}
+
+/// The flow meter.
 pub(crate) const FLOW_METER: Work = Work {
     name: "flow-meter",
     title: "flow meter, language",
-    text: Text::Query(
-        "packets | where ip \
-         | summarize packets = count(), bytes = sum(len), first = min(ts), last = max(ts) by flow",
-    ),
+    text: Text::Query(concat!("packets | where ip | ", meter!())),
 };
 
-/// The same in Rust.
-pub(crate) const FLOW_METER_API: Work =
-    Work { name: "flow-meter-api", title: "flow meter, Rust API", text: Text::RustApi };
+/// The same through the Rust API, with a closure that is called for each packet.
+pub(crate) const FLOW_METER_API: Work = Work {
+    name: "flow-meter-api",
+    title: "flow meter, a closure on each packet",
+    text: Text::RustApi,
+};
 
 /// All works, in the order of the table.
 pub(crate) const WORKS: [Work; 15] = [
@@ -180,23 +189,28 @@ impl Work {
         found.with_context(|| format!("no work is called {name}; there are {}", names()))
     }
 
-    /// Its program; `None` where it is written in Rust. Of queries that stand together, just the
-    /// first ones by name if `first` says how many.
-    pub(crate) fn program(&self, first: Option<usize>) -> Result<Option<Program>> {
-        match self.text {
-            Text::RustApi => Ok(None),
-            Text::Query(text) => compile(self.name, text).map(Some),
+    /// Its program, and the functions in Rust that it calls. Of queries that stand together, just
+    /// the first ones by name if `first` says how many.
+    pub(crate) fn program(&self, first: Option<usize>) -> Result<(Program, Functions)> {
+        let program = match self.text {
+            Text::RustApi => {
+                let stream = packets().filter("ip").filter_by(["len"], |len: i64| len > 0);
+                let program = StreamProgram::default().output("flows", stream.query(meter!()));
+                return Ok(program.compile()?);
+            }
+            Text::Query(text) => compile(self.name, text)?,
             Text::Library(stem) => {
                 let path = Path::new(LIBRARY).join(stem).with_extension("weir");
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-                compile(stem, &text).map(Some)
+                compile(stem, &text)?
             }
             Text::Together(folder) => {
                 let mut queries = together(folder)?;
                 queries.truncate(first.unwrap_or(usize::MAX));
-                Ok(Some(join(queries)?))
+                join(queries)?
             }
-        }
+        };
+        Ok((program, Functions::default()))
     }
 }
 
@@ -251,13 +265,15 @@ mod tests {
     fn every_work_compiles_and_is_found_by_its_name() {
         for work in &WORKS {
             assert_eq!(Work::named(work.name).expect("found"), work);
-            let program = work.program(None).expect("compiles");
-            assert_eq!(program.is_none(), work.text == Text::RustApi, "{}", work.name);
+            let (program, functions) = work.program(None).expect("compiles");
+            assert!(program.pipelines.iter().any(|p| p.printed), "{}", work.name);
+            let calls = functions.signatures().scalars.len();
+            assert_eq!(calls > 0, work.text == Text::RustApi, "{}", work.name);
         }
         assert!(Work::named("x").is_err());
         assert!(together(Folder::Library).expect("compiles").len() >= 6);
         assert!(!together(Folder::Detectors).expect("compiles").is_empty());
-        let some = DETECTORS.program(Some(1)).expect("compiles").expect("a program");
+        let some = DETECTORS.program(Some(1)).expect("compiles").0;
         assert_eq!(some.pipelines.iter().filter(|p| p.printed).count(), 1);
     }
 }

@@ -23,7 +23,6 @@ use weir_capture::limits::{
 use weir_capture::live::{LiveOptions, open_live};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_ebpf::{Assembler, Helper, Reg::*, Size};
-use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_engine::run;
 use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
@@ -221,8 +220,8 @@ impl Receive {
         // A capture by AF_PACKET knows itself when all has come.
         let ends = self.way.is_xdp();
         let mut source = Counted { source, stop, ends, window: self.window(), last: 0 };
-        let program = FLOW_METER.program(None)?.context("the flow meter is a query")?;
-        let (functions, options) = (Functions::default(), run::Options::default());
+        let (program, functions) = FLOW_METER.program(None)?;
+        let options = run::Options::default();
         let mut sink = Sum::default();
         self.ready(mode)?;
         let outcome = run::run(&program, &functions, &mut source, &mut sink, &options, &mut |_| {});

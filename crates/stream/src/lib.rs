@@ -1,75 +1,143 @@
-//! Streams of packets in Rust: operators over closures, put together at compile time.
+//! Streams of packets in Rust: the stages of Weir's language, with closures among them.
 //!
-//! This is the Rust API. It has operators of queries under their Rust names, over types and
-//! closures instead of columns and expressions, and runs on one thread. It does not run plans: of
-//! the engine it takes the clock, the tables and their memory, not the operators.
+//! A program is put together from stages, and closures over expressions wherever the language has
+//! no words for what is meant. It becomes the same plan as a query: it runs on as many cores as one
+//! says and gives the same rows on each number of them, it is explained, published and merged as
+//! queries are.
+//!
+//! # A capture
 //!
 //! ```
-//! use weir_stream::{Packets, Stream};
-//! # use weir_model::Frames;
-//! # let mut source = Frames::sample();
+//! use std::net::IpAddr;
+//! use weir_stream::{StreamError, open, packets};
 //!
-//! #[derive(Clone, Copy)]
-//! struct Meter { packets: u64, bytes: u64, first: i64, last: i64 }
-//!
-//! let flows = Packets::new(&mut source)
-//!     .key_by(|p| p.flow())
-//!     .reduce(
-//!         |p| Meter { packets: 1, bytes: p.len(), first: p.ts(), last: p.ts() },
-//!         |a, b| {
-//!             a.packets += b.packets;
-//!             a.bytes += b.bytes;
-//!             a.first = a.first.min(b.first);
-//!             a.last = a.last.max(b.last);
-//!         },
-//!     )
-//!     .collect()?;
-//! for (flow, meter) in flows.iter().map(|g| (g.key, g.value)) {
-//!     println!("{} -> {}: {} packets", flow.src(), flow.dst(), meter.packets);
+//! fn main() -> Result<(), StreamError> {
+//!     let mut capture = open("../../fixtures/web.pcap")?;
+//!     let (talkers, ledger) = packets()
+//!         .query("summarize bytes = sum(len) by ip.src | top 3 by bytes")
+//!         .run(&mut capture)
+//!         .workers(2)
+//!         .collect::<(IpAddr, i64)>()?;
+//!     talkers.iter().for_each(|(ip, bytes)| println!("{ip}: {bytes} bytes"));
+//!     println!("{} packets, {} late", ledger.processed, ledger.late);
+//!     Ok(())
 //! }
-//! # assert_eq!(flows.len(), 2);
-//! # Ok::<(), weir_packet::source::SourceError>(())
 //! ```
 //!
-//! A stream hands on its items batch by batch, and after each batch a watermark: no later item will
-//! be older, but for those that come late. Event time is that of packets, as in queries: an item is
-//! late for a window if the window had closed when the item's packet came, however the packets were
-//! cut into batches.
+//! [`open_all`] reads several captures as one, and whatever implements [`Source`] is a source, too:
+//! [`Source`] has the example. Packets that come late for their window, rows that did not fit into
+//! memory and whatever else is not in the rows is counted in the [`Ledger`].
 //!
-//! A keyed operator sees each batch twice: first the keys of all items are made and looked up, then
-//! each item meets the value of its key ([`Passes`]). Nothing is allocated per packet or batch; a
-//! table grows without stopping the stream.
+//! # An interface
+//!
+//! ```no_run
+//! use weir_stream::{StreamError, interface, packets};
+//!
+//! fn main() -> Result<(), StreamError> {
+//!     let mut wire = interface("eth0")?; // takes CAP_NET_RAW
+//!     packets()
+//!         .query("summarize packets = count(), bytes = sum(len) every 1s")
+//!         .query("project ts, packets, bytes")
+//!         .run(&mut wire)
+//!         .for_each(|(ts, packets, bytes): (jiff::Timestamp, i64, i64)| {
+//!             println!("{ts}: {packets} packets, {bytes} bytes");
+//!         })?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! It runs until the interface is removed, or [`StreamRun::stop`] says so.
+//!
+//! # Closures
+//!
+//! [`Stream::filter_by`], [`Stream::extend_by`] and [`Stream::scan_by`] take expressions, and a
+//! closure over their values. The types of its arguments are checked against those of the
+//! expressions before a packet is read ([`TypedCell`] has the table), and mistakes are drawn under
+//! the text that the program stands for. An argument that is an `Option` may be absent.
+//! [`function`] and [`aggregate`] give Rust code a name, for any number of calls in any stage.
+//!
+//! ```
+//! use weir_stream::{StreamError, open, packets};
+//!
+//! fn main() -> Result<(), StreamError> {
+//!     // Microseconds since the packet before of each connection, smoothed by one eighth.
+//!     let smooth = |(last, gap): (i64, i64), now: i64| {
+//!         (now, if last == 0 { 0 } else { gap + (now - last - gap) / 8 })
+//!     };
+//!     let mut capture = open("../../fixtures/web.pcap")?;
+//!     let (bursts, _) = packets()
+//!         .filter("tcp")
+//!         .scan_by(["last", "gap"], (0, 0), "conn idle 1m", ["int(ts) / 1k"], smooth)
+//!         .query("summarize gap = max(gap) by conn | project gap")
+//!         .run(&mut capture)
+//!         .collect::<(i64,)>()?;
+//!     assert!(!bursts.is_empty());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A closure is called row by row, on the threads of workers; it must be a function of its
+//! arguments. Where order matters, [`Stream::scan_by`] and `first`, `last` and `join` of the
+//! language name the key by which it does, and packets are spread by that key.
+//!
+//! # Further
+//!
+//! - [`FromRow`] reads rows as structs; [`StreamRun::to`] hands them, by the batch and by column,
+//!   to a [`Sink`] of one's own.
+//! - [`Stream::of_query`] makes a query of the library the start of a stream, [`StreamProgram`]
+//!   runs several streams over one pass, [`StreamProgram::explain`] shows the plan.
+//! - [`StreamProgram::compile`] gives the plan and the functions that it calls, which the crates
+//!   below this one take: the engine with all its options, partial results of several probes, the
+//!   kernel's level.
+//! - The folder `examples` of this crate has the applications of the papers that Weir takes up.
 
 #![forbid(unsafe_code)]
 
-mod batches;
-mod chain;
-mod flow;
-mod grouping;
-mod key;
-mod keyed;
-pub mod limits;
-mod packet;
-mod reduce;
-mod sliding;
-mod states;
+mod cell;
+mod closure;
+mod error;
+mod from_row;
+mod function;
+mod program;
+mod run;
 mod stream;
-mod table;
-mod time;
-mod windows;
 
-pub use batches::{Batches, Passes};
-pub use chain::{Filter, FlatMap, Map};
-pub use flow::Flow;
-pub use key::Key;
-pub use keyed::Keyed;
-pub use packet::{Packet, Packets};
-pub use reduce::{Group, Reduce, Tumbling};
-pub use sliding::{Sliding, SlidingReduce};
-pub use states::MapWithState;
-pub use stream::Stream;
-pub use time::Time;
-pub use weir_engine::table::HashKey;
+pub use cell::{RowCell, TypedCell};
+pub use closure::{Closure, ClosureInput, ClosureStep, HasNone, ScanState};
+pub use error::StreamError;
+pub use from_row::{Cells, ColumnOf, FromRow};
+pub use function::{Aggregate, Function, aggregate, function};
+pub use program::StreamProgram;
+pub use run::StreamRun;
+pub use stream::{Stream, packets};
+pub use weir_derive::FromRow;
+pub use weir_engine::counters::Ledger;
+pub use weir_engine::rows::{Output, Rows, Sink};
+pub use weir_engine::run::Options;
+pub use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
-#[cfg(test)]
-mod tests;
+/// Opens a capture file, pcap or pcapng, plain, gzip or zstd; `-` is standard input.
+///
+/// # Errors
+/// If it can't be read, or is no capture.
+pub fn open(name: &str) -> Result<Box<dyn Source>, SourceError> {
+    weir_capture::open(name, &weir_capture::Options::default())
+}
+
+/// Opens several captures as one, in the order of their packets' times.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_all(names: Vec<String>) -> Result<Box<dyn Source>, SourceError> {
+    weir_capture::open_all(names, &weir_capture::Options::default())
+}
+
+/// Captures from an interface, by AF_PACKET; `any` is all of them. It takes the capability
+/// `CAP_NET_RAW`. [`weir_capture`] has other ways of capture, and their options.
+///
+/// # Errors
+/// If there is no such interface, or the process may not.
+#[cfg(target_os = "linux")]
+pub fn interface(name: &str) -> Result<Box<dyn Source>, SourceError> {
+    weir_capture::live::open_live(&[name.to_owned()], weir_capture::live::LiveOptions::default())
+}

@@ -252,12 +252,13 @@ impl Ctx<'_> {
         let mut col = self.take(*out);
         col.present = Bits::NONE;
         let there = args.iter().fold(rows, |left, (a, _)| left.and(self.column(a.out()).present));
+        let mut values: Vec<Value> = Vec::with_capacity(args.len());
         for i in there.iter() {
-            let args: Vec<Value> = args
-                .iter()
-                .map(|(a, ty)| cell(self.column(a.out()), i, ty, &self.regs.arena))
-                .collect();
-            let v = f(&args);
+            values.clear();
+            values.extend(
+                args.iter().map(|(a, ty)| cell(self.column(a.out()), i, ty, &self.regs.arena)),
+            );
+            let v = f(&values);
             if v.ty().as_ref() == Some(ty) {
                 set_cell(&mut col, i, &v, &mut self.regs.arena);
             }

@@ -1,0 +1,190 @@
+//! Closures over cells, as functions of the language.
+
+use crate::cell::{RowCell, TypedCell};
+use weir_plan::{Type, Value};
+
+/// An argument of a closure. One that is an `Option` may be absent; where another is, the closure
+/// is not called, and its result is absent.
+pub trait ClosureInput: Sized {
+    /// The types of the arguments that stand for it in a call.
+    fn types() -> Vec<Type>;
+
+    /// These arguments, of the expression that it is of.
+    fn arguments(expression: &str) -> String;
+
+    /// Takes as many values. `None` if they are of other types, which the call was checked against.
+    fn take(values: &mut &[Value]) -> Option<Self>;
+}
+
+impl<T: TypedCell> ClosureInput for T {
+    fn types() -> Vec<Type> {
+        vec![T::TYPE]
+    }
+
+    fn arguments(expression: &str) -> String {
+        expression.to_owned()
+    }
+
+    fn take(values: &mut &[Value]) -> Option<T> {
+        let (first, rest) = values.split_first()?;
+        *values = rest;
+        T::from_value(first)
+    }
+}
+
+/// Types that have a value to stand in where one is absent, since functions of the language are
+/// called where all arguments are present.
+pub trait HasNone: TypedCell {
+    /// That value, as the language writes it.
+    const NONE: &'static str;
+}
+
+/// With their values that stand in.
+macro_rules! none {
+    ($($rust:ty, $none:literal;)*) => {$(
+        impl HasNone for $rust {
+            const NONE: &'static str = $none;
+        }
+    )*};
+}
+
+none! {
+    bool, "false";
+    i64, "0";
+    f64, "0.0";
+    String, "\"\"";
+    std::net::IpAddr, "0.0.0.0";
+    [u8; 6], "00:00:00:00:00:00";
+    jiff::SignedDuration, "0s";
+}
+
+impl<T: HasNone> ClosureInput for Option<T> {
+    fn types() -> Vec<Type> {
+        vec![Type::Bool, T::TYPE]
+    }
+
+    fn arguments(expression: &str) -> String {
+        format!("exists({expression}), coalesce({expression}, {})", T::NONE)
+    }
+
+    fn take(values: &mut &[Value]) -> Option<Option<T>> {
+        let exists = bool::take(values)?;
+        let value = T::take(values)?;
+        Some(exists.then_some(value))
+    }
+}
+
+/// A closure of `N` arguments, to each of which an expression belongs. It has to be a function of
+/// its arguments alone: how often it is called is not promised, nor on which thread.
+pub trait Closure<Args, Out, const N: usize>: Send + Sync + 'static {
+    /// The types of the arguments of a call.
+    fn types() -> Vec<Type>;
+
+    /// The arguments of a call, given the expressions.
+    fn arguments(expressions: &[&str; N]) -> String;
+
+    /// Calls it.
+    fn call(&self, values: &[Value]) -> Value;
+}
+
+/// The next state of a `scan`, from the state before and `N` arguments.
+pub trait ClosureStep<State, Args, const N: usize>: Send + Sync + 'static {
+    /// The types of the arguments after the state.
+    fn types() -> Vec<Type>;
+
+    /// These arguments, given the expressions.
+    fn arguments(expressions: &[&str; N]) -> String;
+
+    /// Calls it with the values of the state and those of the arguments.
+    fn step(&self, state: State, values: &[Value]) -> Option<State>;
+}
+
+/// Closures of so many arguments.
+macro_rules! closures {
+    ($($n:literal: $($arg:ident $at:tt),*;)*) => {$(
+        impl<F, Out, $($arg),*> Closure<($($arg,)*), Out, $n> for F
+        where
+            F: Fn($($arg),*) -> Out + Send + Sync + 'static,
+            Out: RowCell,
+            $($arg: ClosureInput,)*
+        {
+            fn types() -> Vec<Type> {
+                [$($arg::types()),*].concat()
+            }
+
+            fn arguments(expressions: &[&str; $n]) -> String {
+                [$($arg::arguments(expressions[$at])),*].join(", ")
+            }
+
+            fn call(&self, mut values: &[Value]) -> Value {
+                let called = (|| Some(self($($arg::take(&mut values)?),*)))();
+                called.map_or(Value::Absent, Out::value)
+            }
+        }
+
+        impl<F, State, $($arg),*> ClosureStep<State, ($($arg,)*), $n> for F
+        where
+            F: Fn(State, $($arg),*) -> State + Send + Sync + 'static,
+            $($arg: ClosureInput,)*
+        {
+            fn types() -> Vec<Type> {
+                [$($arg::types()),*].concat()
+            }
+
+            fn arguments(expressions: &[&str; $n]) -> String {
+                [$($arg::arguments(expressions[$at])),*].join(", ")
+            }
+
+            fn step(&self, state: State, mut values: &[Value]) -> Option<State> {
+                Some(self(state, $($arg::take(&mut values)?),*))
+            }
+        }
+    )*};
+}
+
+closures! {
+    1: A 0;
+    2: A 0, B 1;
+    3: A 0, B 1, C 2;
+    4: A 0, B 1, C 2, D 3;
+    5: A 0, B 1, C 2, D 3, E 4;
+    6: A 0, B 1, C 2, D 3, E 4, G 5;
+}
+
+/// The state of a `scan`: one to four cells, in a tuple.
+pub trait ScanState: Sized + 'static {
+    /// The types of the cells.
+    fn types() -> Vec<Type>;
+
+    /// The cells as the language writes them; absent ones can't be.
+    fn values(self) -> Vec<Value>;
+
+    /// A state of as many values.
+    fn of(values: &[Value]) -> Option<Self>;
+}
+
+/// States of so many cells.
+macro_rules! states {
+    ($($($cell:ident $at:tt),*;)*) => {$(
+        impl<$($cell: TypedCell),*> ScanState for ($($cell,)*) {
+            fn types() -> Vec<Type> {
+                vec![$($cell::TYPE),*]
+            }
+
+            fn values(self) -> Vec<Value> {
+                vec![$(self.$at.into_value()),*]
+            }
+
+            fn of(values: &[Value]) -> Option<Self> {
+                Some(($($cell::from_value(values.get($at)?)?,)*))
+            }
+        }
+    )*};
+}
+
+states! {
+    A 0;
+    A 0, B 1;
+    A 0, B 1, C 2;
+    A 0, B 1, C 2, D 3;
+}
