@@ -24,9 +24,8 @@
 //! }
 //! ```
 //!
-//! [`open_all`] reads several captures as one, and whatever implements [`Source`] is a source, too:
-//! [`Source`] has the example. Packets that come late for their window, rows that did not fit into
-//! memory and whatever else is not in the rows is counted in the [`Ledger`].
+//! [`open_all`] reads several captures as one. Packets that come late for their window, rows that
+//! did not fit into memory and whatever else is not in the rows is counted in the [`Ledger`].
 //!
 //! # An interface
 //!
@@ -80,6 +79,71 @@
 //! arguments. Where order matters, [`Stream::scan_by`] and `first`, `last` and `join` of the
 //! language name the key by which it does, and packets are spread by that key.
 //!
+//! # Sources and sinks of one's own
+//!
+//! A [`Source`] fills batches of frames, which lie in memory that it shares; a [`Sink`] takes rows
+//! by column, a batch at a time.
+//!
+//! ```
+//! use std::io;
+//! use std::sync::Arc;
+//! use weir_stream::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
+//! use weir_stream::{Output, Rows, Sink, StreamError, packets};
+//!
+//! /// Frames of 60 zeros, one each millisecond.
+//! struct Zeros(u64);
+//!
+//! impl Source for Zeros {
+//!     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+//!         let memory: Chunk = Arc::new(vec![0_u8; 60]);
+//!         batch.restart(&memory, 0, LinkType::ETHERNET);
+//!         while self.0 < 1000 && !batch.is_full() {
+//!             let ts = self.0 as i64 * 1_000_000; // nanoseconds since 1970
+//!             batch.push(ts, self.0, 0, 60, 60); // at byte 0, captured, and on the wire
+//!             self.0 += 1;
+//!         }
+//!         Ok(!batch.is_empty())
+//!     }
+//!
+//!     fn is_ready(&mut self) -> bool {
+//!         true // it never waits
+//!     }
+//!
+//!     fn account(&self) -> Account {
+//!         Account { received: self.0, ..Account::default() }
+//!     }
+//! }
+//!
+//! /// The sum of a first column of integers.
+//! #[derive(Default)]
+//! struct Sum(i64);
+//!
+//! impl Sink for Sum {
+//!     fn open(&mut self, _: &[Output]) -> io::Result<()> {
+//!         Ok(())
+//!     }
+//!
+//!     fn rows(&mut self, _: usize, rows: &Rows) -> io::Result<()> {
+//!         let column = rows.columns[0].word();
+//!         self.0 += column[..rows.len].iter().map(|word| *word as i64).sum::<i64>();
+//!         Ok(())
+//!     }
+//!
+//!     fn flush(&mut self) -> io::Result<()> {
+//!         Ok(())
+//!     }
+//!
+//!     fn finish(&mut self) -> io::Result<()> {
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let mut sum = Sum::default();
+//! packets().query("project len").run(&mut Zeros(0)).to(&mut sum)?;
+//! assert_eq!(sum.0, 60_000);
+//! # Ok::<(), StreamError>(())
+//! ```
+//!
 //! # Further
 //!
 //! - [`FromRow`] reads rows as structs; [`StreamRun::to`] hands them, by the batch and by column,
@@ -114,7 +178,7 @@ pub use weir_derive::FromRow;
 pub use weir_engine::counters::Ledger;
 pub use weir_engine::rows::{Output, Rows, Sink};
 pub use weir_engine::run::Options;
-pub use weir_packet::source::{Account, FrameBatch, Source, SourceError};
+pub use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
 
 /// Opens a capture file, pcap or pcapng, plain, gzip or zstd; `-` is standard input.
 ///
