@@ -68,7 +68,7 @@ impl Eval<'_> {
             (Func::Anonymize(key), [Value::Ip(a)]) => {
                 Value::ip(PanKey::new(key.0).ip(Value::to_ip(*a)))
             }
-            (Func::User(i), args) => declared(ty, self.functions.scalar_at(*i)(args)),
+            (Func::User(i), args) => declared(ty, (self.functions.scalar_at(*i).by_row)(args)),
             _ if matches!(ty, Type::Int | Type::Float | Type::Duration) => {
                 self.numeric(func, ty, args)
             }

@@ -14,10 +14,26 @@
 
 use crate::{AggSignature, ScalarSignature, Signatures, Type, Value};
 use std::sync::Arc;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
 
 /// A scalar: called once per row with all arguments present. The value that it returns must have
 /// the declared type or be [`Value::Absent`]; anything else counts as absent.
 pub type Scalar = Arc<dyn Fn(&[Value]) -> Value + Send + Sync>;
+
+/// The same by the batch, of arguments that are no texts or bytes: called with their columns and
+/// the rows in which all are present. Sets those rows of the result that have one, which has the
+/// declared type.
+pub type ColumnScalar = Arc<dyn Fn(&[&Column], Bits, &mut Column) + Send + Sync>;
+
+/// A scalar, in its forms.
+#[derive(Clone)]
+pub struct ScalarForms {
+    /// Row by row.
+    pub by_row: Scalar,
+    /// By the batch, with the same results.
+    pub by_column: Option<ColumnScalar>,
+}
 
 /// The state of a registered aggregate for one group. It must obey the laws of all aggregates: a
 /// new state is an identity of `merge`, and `merge` is associative and commutative, since a group
@@ -44,7 +60,7 @@ pub type UserAggregate = Arc<dyn Fn() -> Box<dyn UserState> + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Functions {
     signatures: Signatures,
-    scalars: Vec<Scalar>,
+    scalars: Vec<ScalarForms>,
     aggregates: Vec<UserAggregate>,
 }
 
@@ -58,13 +74,18 @@ impl Functions {
         ret: Type,
         f: impl Fn(&[Value]) -> Value + Send + Sync + 'static,
     ) {
+        self.scalar_of(name, args, ret, ScalarForms { by_row: Arc::new(f), by_column: None });
+    }
+
+    /// Registers a scalar function in both of its forms. Panics as [`Functions::scalar`] does.
+    pub fn scalar_of(&mut self, name: &str, args: &[Type], ret: Type, forms: ScalarForms) {
         assert!(ret.is_scalar() && args.iter().all(Type::is_scalar), "{name} takes scalars");
         self.signatures.scalars.push(ScalarSignature {
             name: name.to_owned(),
             args: args.to_vec(),
             ret,
         });
-        self.scalars.push(Arc::new(f));
+        self.scalars.push(forms);
     }
 
     /// Registers an aggregate of one argument. Panics if a type is a tuple or net.
@@ -86,7 +107,7 @@ impl Functions {
     }
 
     /// The scalar of that number.
-    pub fn scalar_at(&self, i: usize) -> &Scalar {
+    pub fn scalar_at(&self, i: usize) -> &ScalarForms {
         &self.scalars[i]
     }
 

@@ -1,6 +1,8 @@
 //! Closures over cells, as functions of the language.
 
 use crate::cell::{RowCell, TypedCell};
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
 use weir_plan::{Type, Value};
 
 /// An argument of a closure. One that is an `Option` may be absent; where another is, the closure
@@ -14,6 +16,12 @@ pub trait ClosureInput: Sized {
 
     /// Takes as many values. `None` if they are of other types, which the call was checked against.
     fn take(values: &mut &[Value]) -> Option<Self>;
+
+    /// Whether it can be taken of columns.
+    const IS_FIXED: bool;
+
+    /// Takes the values of a row of as many columns.
+    fn take_of(columns: &mut &[&Column], row: usize) -> Option<Self>;
 }
 
 impl<T: TypedCell> ClosureInput for T {
@@ -29,6 +37,14 @@ impl<T: TypedCell> ClosureInput for T {
         let (first, rest) = values.split_first()?;
         *values = rest;
         T::from_value(first)
+    }
+
+    const IS_FIXED: bool = <T as TypedCell>::IS_FIXED;
+
+    fn take_of(columns: &mut &[&Column], row: usize) -> Option<T> {
+        let (first, rest) = columns.split_first()?;
+        *columns = rest;
+        T::from_raw(first.raw(row))
     }
 }
 
@@ -72,6 +88,14 @@ impl<T: HasNone> ClosureInput for Option<T> {
         let value = T::take(values)?;
         Some(exists.then_some(value))
     }
+
+    const IS_FIXED: bool = <T as TypedCell>::IS_FIXED;
+
+    fn take_of(columns: &mut &[&Column], row: usize) -> Option<Option<T>> {
+        let exists = bool::take_of(columns, row)?;
+        let value = T::take_of(columns, row)?;
+        Some(exists.then_some(value))
+    }
 }
 
 /// A closure of `N` arguments, to each of which an expression belongs. It has to be a function of
@@ -85,6 +109,12 @@ pub trait Closure<Args, Out, const N: usize>: Send + Sync + 'static {
 
     /// Calls it.
     fn call(&self, values: &[Value]) -> Value;
+
+    /// Whether it can be called with columns.
+    fn is_fixed() -> bool;
+
+    /// Calls it for rows in which all columns have values.
+    fn call_columns(&self, columns: &[&Column], rows: Bits, out: &mut Column);
 }
 
 /// The next state of a `scan`, from the state before and `N` arguments.
@@ -97,6 +127,12 @@ pub trait ClosureStep<State, Args, const N: usize>: Send + Sync + 'static {
 
     /// Calls it with the values of the state and those of the arguments.
     fn step(&self, state: State, values: &[Value]) -> Option<State>;
+
+    /// Whether it can be called with columns.
+    fn is_fixed() -> bool;
+
+    /// Calls it with the state and a row of the columns of the arguments.
+    fn step_of(&self, state: State, columns: &[&Column], row: usize) -> Option<State>;
 }
 
 /// Closures of so many arguments.
@@ -120,6 +156,20 @@ macro_rules! closures {
                 let called = (|| Some(self($($arg::take(&mut values)?),*)))();
                 called.map_or(Value::Absent, Out::value)
             }
+
+            fn is_fixed() -> bool {
+                Out::IS_FIXED $(&& $arg::IS_FIXED)*
+            }
+
+            fn call_columns(&self, columns: &[&Column], rows: Bits, out: &mut Column) {
+                rows.each(|i| {
+                    let mut columns = columns;
+                    let called = (|| Some(self($($arg::take_of(&mut columns, i)?),*)))();
+                    if let Some(raw) = called.and_then(Out::raw) {
+                        out.set_raw(i, raw);
+                    }
+                });
+            }
         }
 
         impl<F, State, $($arg),*> ClosureStep<State, ($($arg,)*), $n> for F
@@ -137,6 +187,14 @@ macro_rules! closures {
 
             fn step(&self, state: State, mut values: &[Value]) -> Option<State> {
                 Some(self(state, $($arg::take(&mut values)?),*))
+            }
+
+            fn is_fixed() -> bool {
+                true $(&& $arg::IS_FIXED)*
+            }
+
+            fn step_of(&self, state: State, mut columns: &[&Column], i: usize) -> Option<State> {
+                Some(self(state, $($arg::take_of(&mut columns, i)?),*))
             }
         }
     )*};
@@ -161,6 +219,15 @@ pub trait ScanState: Sized + 'static {
 
     /// A state of as many values.
     fn of(values: &[Value]) -> Option<Self>;
+
+    /// Whether it can be taken of columns.
+    fn is_fixed() -> bool;
+
+    /// A state of a row of as many columns.
+    fn of_columns(columns: &[&Column], row: usize) -> Option<Self>;
+
+    /// The number of a cell.
+    fn raw(self, at: usize) -> Option<u128>;
 }
 
 /// States of so many cells.
@@ -177,6 +244,21 @@ macro_rules! states {
 
             fn of(values: &[Value]) -> Option<Self> {
                 Some(($($cell::from_value(values.get($at)?)?,)*))
+            }
+
+            fn is_fixed() -> bool {
+                true $(&& <$cell as TypedCell>::IS_FIXED)*
+            }
+
+            fn of_columns(columns: &[&Column], row: usize) -> Option<Self> {
+                Some(($($cell::from_raw(columns.get($at)?.raw(row))?,)*))
+            }
+
+            fn raw(self, at: usize) -> Option<u128> {
+                match at {
+                    $($at => self.$at.into_raw(),)*
+                    _ => None,
+                }
             }
         }
     )*};

@@ -5,7 +5,9 @@ use crate::closure::{Closure, ClosureStep, ScanState};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use weir_plan::registered::{Functions, Scalar, UserAggregate, UserState};
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_plan::registered::{ColumnScalar, Functions, ScalarForms, UserAggregate, UserState};
 use weir_plan::{Type, Value};
 
 /// A function or an aggregate in Rust. Those that a stage is given get their names from their
@@ -21,7 +23,7 @@ pub(crate) enum FunctionKind {
         name: Option<String>,
         args: Vec<Type>,
         ret: Type,
-        call: Scalar,
+        forms: ScalarForms,
     },
     /// An aggregate of a group.
     Aggregate { name: String, arg: Type, ret: Type, new: UserAggregate },
@@ -32,17 +34,23 @@ impl Function {
         name: Option<&str>,
         closure: F,
     ) -> Function {
-        let call = move |values: &[Value]| closure.call(values);
-        let name = name.map(str::to_owned);
-        let (args, ret) = (F::types(), Out::COLUMN);
-        Function(Arc::new(FunctionKind::Scalar { name, args, ret, call: Arc::new(call) }))
+        let (closure, name) = (Arc::new(closure), name.map(str::to_owned));
+        let by_column = F::is_fixed().then(|| {
+            let closure = Arc::clone(&closure);
+            Arc::new(move |columns: &[&Column], rows, out: &mut Column| {
+                closure.call_columns(columns, rows, out);
+            }) as ColumnScalar
+        });
+        let by_row = Arc::new(move |values: &[Value]| closure.call(values));
+        let forms = ScalarForms { by_row, by_column };
+        Function(Arc::new(FunctionKind::Scalar { name, args: F::types(), ret: Out::COLUMN, forms }))
     }
 
     /// One without arguments, which gives a value that has a type.
     pub(crate) fn of_constant(value: Value) -> Function {
         let (ret, call) = (value.ty().expect("a value"), move |_: &[Value]| value.clone());
-        let call = Arc::new(call);
-        Function(Arc::new(FunctionKind::Scalar { name: None, args: Vec::new(), ret, call }))
+        let forms = ScalarForms { by_row: Arc::new(call), by_column: None };
+        Function(Arc::new(FunctionKind::Scalar { name: None, args: Vec::new(), ret, forms }))
     }
 
     /// One function for each cell of the state.
@@ -54,15 +62,29 @@ impl Function {
         let (step, states) = (Arc::new(step), State::types());
         let cells = states.len();
         let of_cell = |(at, ret): (usize, &Type)| {
+            let by_column = (F::is_fixed() && State::is_fixed()).then(|| {
+                let step = Arc::clone(&step);
+                Arc::new(move |columns: &[&Column], rows: Bits, out: &mut Column| {
+                    let (state, inputs) = columns.split_at(cells);
+                    rows.each(|i| {
+                        let state = State::of_columns(state, i);
+                        let next = state.and_then(|state| step.step_of(state, inputs, i));
+                        if let Some(raw) = next.and_then(|state| state.raw(at)) {
+                            out.set_raw(i, raw);
+                        }
+                    });
+                }) as ColumnScalar
+            });
             let step = Arc::clone(&step);
-            let call = move |values: &[Value]| {
+            let by_row = Arc::new(move |values: &[Value]| {
                 let (state, inputs) = values.split_at(cells);
                 let next = State::of(state).and_then(|state| step.step(state, inputs));
                 next.map_or(Value::Absent, |state| state.values().swap_remove(at))
-            };
-            let (args, ret) = ([states.clone(), F::types()].concat(), ret.clone());
-            let call = Arc::new(call);
-            Function(Arc::new(FunctionKind::Scalar { name: None, args, ret, call }))
+            });
+            let args = [states.clone(), F::types()].concat();
+            let forms = ScalarForms { by_row, by_column };
+            let ret = ret.clone();
+            Function(Arc::new(FunctionKind::Scalar { name: None, args, ret, forms }))
         };
         states.iter().enumerate().map(of_cell).collect()
     }
@@ -82,9 +104,8 @@ impl Function {
     /// Registers it under a name.
     pub(crate) fn register(&self, name: &str, functions: &mut Functions) {
         match &*self.0 {
-            FunctionKind::Scalar { args, ret, call, .. } => {
-                let call = Arc::clone(call);
-                functions.scalar(name, args, ret.clone(), move |values| call(values));
+            FunctionKind::Scalar { args, ret, forms, .. } => {
+                functions.scalar_of(name, args, ret.clone(), forms.clone());
             }
             FunctionKind::Aggregate { arg, ret, new, .. } => {
                 let new = Arc::clone(new);

@@ -243,7 +243,7 @@ impl Ctx<'_> {
         Src::Slot(out)
     }
 
-    /// A registered function, row by row.
+    /// A registered function, by the batch if it can, or row by row.
     fn user(&mut self, v: &Val, rows: Bits) -> Src {
         let Val::User { f, args, ty, out } = v else { unreachable!("value() takes the others") };
         args.iter().for_each(|(a, _)| {
@@ -252,13 +252,18 @@ impl Ctx<'_> {
         let mut col = self.take(*out);
         col.present = Bits::NONE;
         let there = args.iter().fold(rows, |left, (a, _)| left.and(self.column(a.out()).present));
+        if let Some(by_column) = &f.by_column {
+            let columns: Vec<&Column> = args.iter().map(|(a, _)| self.column(a.out())).collect();
+            by_column(&columns, there, &mut col);
+            return self.put(*out, col);
+        }
         let mut values: Vec<Value> = Vec::with_capacity(args.len());
         for i in there.iter() {
             values.clear();
             values.extend(
                 args.iter().map(|(a, ty)| cell(self.column(a.out()), i, ty, &self.regs.arena)),
             );
-            let v = f(&values);
+            let v = (f.by_row)(&values);
             if v.ty().as_ref() == Some(ty) {
                 set_cell(&mut col, i, &v, &mut self.regs.arena);
             }

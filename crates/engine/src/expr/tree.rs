@@ -5,7 +5,7 @@ use super::lookup_map::LookupMap;
 use super::regs::Src;
 use super::set::{Ranges, Strings};
 use crate::anonymize::CryptoPan;
-use crate::functions::Scalar;
+use crate::functions::ScalarForms;
 use regex::bytes::Regex;
 use weir_plan::functions::{Math, Part};
 use weir_plan::{BinaryOp, TimeZone, Type, Value};
@@ -186,7 +186,7 @@ pub(crate) enum Val {
         out: usize,
     },
     User {
-        f: Scalar,
+        f: ScalarForms,
         args: Vec<(Val, Type)>,
         ty: Type,
         out: usize,
