@@ -30,7 +30,7 @@ mod ops;
 mod options;
 mod outcome;
 #[allow(unsafe_code)]
-pub mod pages;
+mod pages;
 mod panics;
 mod partitioning;
 mod peers;

@@ -1,6 +1,6 @@
-//! Memory for tables: words, and rows of any type, that start on a cache line, stay where they are
-//! while they grow to gigabytes, and lie on huge pages where the kernel has them, so that a look-up
-//! costs a cache miss and not a walk of page tables too.
+//! Memory for tables: words that start on a cache line, stay where they are while they grow to
+//! gigabytes, and lie on huge pages where the kernel has them, so that a look-up costs a cache miss
+//! and not a walk of page tables too.
 //!
 //! Small memory comes from the allocator. Large memory is reserved once, as address space that
 //! costs nothing until it is touched, so that growing never copies: a copy of gigabytes would stall
@@ -11,9 +11,7 @@
 //! and it gives slices out only through borrows of itself. It holds plain words without pointers
 //! into itself, so that it may be sent and shared like a `Vec<u64>`.
 
-use crate::processor::prefetch;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -222,156 +220,9 @@ impl DerefMut for Words {
     }
 }
 
-/// Rows of any type in `Words`: they stay where they are while they grow to gigabytes, and each
-/// lies within as few cache lines as it can. A row takes 8, 16, 32 or a multiple of 64 bytes.
-///
-/// It is sound: the first `len` rows are values, each written by [`Slab::push`] at a place
-/// that is aligned for them, and moved out or dropped once, after `len` no longer counts it. No
-/// code reads the memory as words; when it moves, its bytes are copied as they are.
-pub struct Slab<T> {
-    memory: Words,
-    len: usize,
-    rows: PhantomData<T>,
-}
-
-impl<T> Slab<T> {
-    const STRIDE: usize = row_words(size_of::<T>().div_ceil(8));
-
-    const FITS: () = assert!(align_of::<T>() <= Self::STRIDE * 8 && align_of::<T>() <= 64);
-
-    /// No rows, no memory.
-    pub fn new() -> Slab<T> {
-        let () = Self::FITS;
-        Slab { memory: Words::new(), len: 0, rows: PhantomData }
-    }
-
-    /// How many rows there are.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// A row, if it is there.
-    #[inline(always)]
-    pub fn get(&self, row: usize) -> Option<&T> {
-        // SAFETY: the row is one of the values, and borrowed as long as `self` is.
-        (row < self.len)
-            .then(|| unsafe { &*self.memory.as_ptr().add(row * Self::STRIDE).cast::<T>() })
-    }
-
-    /// The same, to be changed.
-    #[inline(always)]
-    pub fn get_mut(&mut self, row: usize) -> Option<&mut T> {
-        // SAFETY: as above, and borrowed exclusively.
-        (row < self.len)
-            .then(|| unsafe { &mut *self.memory.as_mut_ptr().add(row * Self::STRIDE).cast::<T>() })
-    }
-
-    /// Fetches the start of a row into the cache; one that is not there does nothing.
-    #[inline(always)]
-    pub fn prefetch(&self, row: usize) {
-        prefetch(&self.memory, row.wrapping_mul(Self::STRIDE));
-    }
-
-    /// Appends a row. Room is made for `limit` rows in all where that costs nothing.
-    pub fn push(&mut self, row: T, limit: usize) {
-        if self.len == 0 {
-            // Rows that were moved out may have left their memory, if their taker panicked.
-            self.memory.clear();
-        }
-        let place = self.memory.extend(Self::STRIDE, limit.saturating_mul(Self::STRIDE));
-        // SAFETY: the words hold a row, are aligned for it, and no value is there yet.
-        unsafe { place.as_mut_ptr().cast::<T>().write(row) };
-        self.len += 1;
-    }
-
-    /// Moves all rows out, in the order that `order` names them, each once. Keeps the memory.
-    /// Panics where a row is named twice or is not there; rows not named are dropped.
-    pub fn drain<O>(&mut self, order: &[(O, u32)], mut f: impl FnMut(T)) {
-        const AHEAD: usize = 16;
-        let mut taken = vec![false; std::mem::replace(&mut self.len, 0)];
-        let start = self.memory.as_ptr();
-        // SAFETY: the row was one of the values, `len` counts it no more, and `taken` lets it be
-        // moved out once.
-        let take = |row: usize| unsafe { start.add(row * Self::STRIDE).cast::<T>().read() };
-        for (i, &(_, row)) in order.iter().enumerate() {
-            if let Some(&(_, soon)) = order.get(i + AHEAD) {
-                prefetch(&self.memory, (soon as usize).wrapping_mul(Self::STRIDE));
-            }
-            assert!(!std::mem::replace(&mut taken[row as usize], true), "row {row} once");
-            f(take(row as usize));
-        }
-        let left = taken.iter().enumerate().filter(|(_, taken)| !**taken);
-        left.for_each(|(row, _)| drop(take(row)));
-        self.memory.clear();
-    }
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
-        Slab::new()
-    }
-}
-
-impl<T> Drop for Slab<T> {
-    fn drop(&mut self) {
-        if std::mem::needs_drop::<T>() {
-            self.drain::<()>(&[], |_| {});
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rows_of_any_size_stay_while_they_grow() {
-        fn check<T: PartialEq + std::fmt::Debug>(row: impl Fn(usize) -> T) {
-            let n = if cfg!(miri) { 100 } else { 30_000 };
-            let mut slab = Slab::new();
-            for round in 1..=2 {
-                (0..n).for_each(|i| slab.push(row(i * round), n));
-                assert_eq!(slab.len(), n);
-                for i in (0..n).step_by(7) {
-                    slab.prefetch(i);
-                    assert_eq!(slab.get(i), Some(&row(i * round)));
-                    assert_eq!(slab.get_mut(i), Some(&mut row(i * round)));
-                    let at = std::ptr::from_ref(slab.get(i).unwrap()) as usize;
-                    assert_eq!(at / 64, (at + size_of::<T>().min(64) - 1) / 64, "one line");
-                }
-                assert_eq!((slab.get(n), slab.get(usize::MAX)), (None, None));
-                slab.prefetch(usize::MAX);
-                // All but the last row, backwards.
-                let order: Vec<_> = (0..n as u32 - 1).rev().map(|i| ((), i)).collect();
-                let mut want = (0..n - 1).rev().map(|i| row(i * round));
-                slab.drain(&order, |r| assert_eq!(Some(r), want.next()));
-                assert_eq!((slab.len(), want.next()), (0, None));
-            }
-            slab.push(row(1), n);
-        }
-        check(|i| i as u8);
-        check(|i| (i as u64, i as u32));
-        check(|i| [i; 3]);
-        check(|i| (i as u128, [i; 4]));
-        check(|i| (vec![i; 3], [i; 30]));
-        let counted = std::rc::Rc::new(());
-        check(|_| counted.clone());
-        assert_eq!(std::rc::Rc::strong_count(&counted), 1, "each row is dropped once");
-    }
-
-    #[test]
-    #[should_panic(expected = "row 0 once")]
-    fn a_row_is_not_moved_out_twice() {
-        let mut slab = Slab::new();
-        slab.push(vec![1], 1);
-        slab.drain(&[((), 0), ((), 0)], |row| assert_eq!(row, [1]));
-    }
 
     #[test]
     fn contents_stay_while_it_grows() {

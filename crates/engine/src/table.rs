@@ -19,9 +19,8 @@ mod keys;
 pub use fuzz::fuzz_collide;
 pub use hash_key::HashKey;
 pub(crate) use hash_key::{fold, text_words};
-pub(crate) use index::Prefetcher;
 #[cfg(test)]
 pub(crate) use index::probes;
-pub use index::{Index, NO_ROW, Vacant};
+pub(crate) use index::{Index, NO_ROW, Prefetcher};
 pub(crate) use keyed_rows::Table;
 pub(crate) use keys::Keys;

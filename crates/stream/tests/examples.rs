@@ -44,3 +44,13 @@ fn examples_say_the_same_with_any_number_of_workers() {
     let first = "198.51.100.2:80: 2834 handshakes were left open";
     check(syn_flood::lines, "syn_flood.pcap", (1, first));
 }
+
+#[test]
+fn the_example_of_the_readme_is_one_of_these() {
+    let lines = |text: &str| -> Vec<String> { text.lines().map(|l| l.trim().to_owned()).collect() };
+    let readme = std::fs::read_to_string("../../README.md").expect("a text");
+    let (_, rust) = readme.split_once("\n```rust\n").expect("an example");
+    let example = lines(rust.split_once("\n```\n").expect("its end").0);
+    let source = lines(include_str!("../examples/scores.rs"));
+    assert!(source.windows(example.len()).any(|part| part == example), "{example:#?}");
+}

@@ -26,7 +26,7 @@ use crate::processor::{equal, prefetch};
 use weir_packet::limits::BATCH;
 
 /// No row: the key is new and the table is full.
-pub const NO_ROW: u32 = u32::MAX;
+pub(crate) const NO_ROW: u32 = u32::MAX;
 
 const TAG: u64 = 0xffff_ffff_0000_0000;
 
@@ -39,7 +39,7 @@ const TAIL: usize = 16;
 
 /// An index from hashes to row numbers.
 #[derive(Clone, Debug)]
-pub struct Index {
+pub(crate) struct Index {
     slots: Slots,
     used: usize,
     moving: Option<Moving>,
@@ -71,7 +71,7 @@ struct Moving {
 
 /// An empty slot found by [`Index::find`].
 #[derive(Clone, Copy, Debug)]
-pub struct Vacant {
+pub(crate) struct Vacant {
     at: usize,
     moving: bool,
     /// Slots from the home of its hash to it, but for those of its four.
@@ -114,7 +114,7 @@ fn likely(near: &Near, hash: u64) -> u32 {
 
 /// Fetches slots of an [`Index`].
 #[derive(Clone, Copy, Debug)]
-pub struct Prefetcher<'a> {
+pub(crate) struct Prefetcher<'a> {
     near: &'a [Near],
     size: usize,
 }
@@ -122,7 +122,7 @@ pub struct Prefetcher<'a> {
 impl Prefetcher<'_> {
     /// Fetches the slot of a hash into the cache. While the index moves it may be another.
     #[inline(always)]
-    pub fn prefetch(self, hash: u64) {
+    pub(crate) fn prefetch(self, hash: u64) {
         prefetch(self.near, bucket(hash, self.size));
     }
 }
@@ -276,21 +276,21 @@ impl Moving {
 
 impl Index {
     /// An empty index for hashes made with this key.
-    pub fn new(key: HashKey) -> Index {
+    pub(crate) fn new(key: HashKey) -> Index {
         let slots = Slots::new(INDEX_START);
         Index { slots, used: 0, moving: None, key, run_max: RUN_MAX, crowded: false }
     }
 
     /// The key that hashes are made with.
     #[inline(always)]
-    pub fn hash_key(&self) -> HashKey {
+    pub(crate) fn hash_key(&self) -> HashKey {
         self.key
     }
 
     /// Whether a run of slots is longer than chance makes them, so that the index should get
     /// [another key](Index::rekey).
     #[inline(always)]
-    pub fn is_crowded(&self) -> bool {
+    pub(crate) fn is_crowded(&self) -> bool {
         self.crowded
     }
 
@@ -300,7 +300,7 @@ impl Index {
     /// before: then longer runs are taken for chance, so that this is done a few times, not again
     /// and again.
     #[cold]
-    pub fn rekey(&mut self, key: HashKey, rows: impl Iterator<Item = (u32, u64)>) {
+    pub(crate) fn rekey(&mut self, key: HashKey, rows: impl Iterator<Item = (u32, u64)>) {
         let size = self.slots.size;
         (self.moving, self.used) = (None, 0);
         if size > REBUILD_MAX {
@@ -322,13 +322,13 @@ impl Index {
 
     /// Notes how far it was to a place, as [`Index::insert`] does.
     #[inline(always)]
-    pub fn note(&mut self, place: Vacant) {
+    pub(crate) fn note(&mut self, place: Vacant) {
         self.crowded |= place.way > self.run_max;
     }
 
     /// Makes room for `more` rows, so that these can be added without growing.
     #[inline]
-    pub fn reserve(&mut self, more: usize) {
+    pub(crate) fn reserve(&mut self, more: usize) {
         if self.moving.is_some() || slots_for(self.used + more) > self.slots.size {
             self.grow(more);
         }
@@ -362,20 +362,20 @@ impl Index {
 
     /// Fetches the slot of a hash into the cache.
     #[inline(always)]
-    pub fn prefetch(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         self.prefetcher().prefetch(hash);
     }
 
     /// The prefetcher of slots, to be kept at hand in a loop.
     #[inline(always)]
-    pub fn prefetcher(&self) -> Prefetcher<'_> {
+    pub(crate) fn prefetcher(&self) -> Prefetcher<'_> {
         Prefetcher { near: self.slots.near(), size: self.slots.size }
     }
 
     /// The row whose tag agrees with the hash near its home: the likely answer, to be prefetched
     /// and compared. [`NO_ROW`] where there is none.
     #[inline(always)]
-    pub fn candidate(&self, hash: u64) -> Option<u32> {
+    pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
         let row = match &self.moving {
             Some(moving) if !moving.is_past(hash) => moving.from.likely(hash),
             _ => self.slots.likely(hash),
@@ -385,7 +385,7 @@ impl Index {
 
     /// For each hash [`Index::candidate`], [`NO_ROW`] where there is none; `each` is told it too.
     #[inline(always)]
-    pub fn likely(&self, hashes: &[u64], rows: &mut [u32; BATCH], each: impl Fn(u32)) {
+    pub(crate) fn likely(&self, hashes: &[u64], rows: &mut [u32; BATCH], each: impl Fn(u32)) {
         if self.moving.is_some() {
             self.likely_while_moving(hashes, rows);
             rows[..hashes.len().min(BATCH)].iter().for_each(|&row| each(row));
@@ -407,7 +407,7 @@ impl Index {
 
     /// The row for which `same` holds among those of this hash, or the place for a new one.
     #[inline(always)]
-    pub fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Result<u32, Vacant> {
+    pub(crate) fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Result<u32, Vacant> {
         match &self.moving {
             Some(moving) if !moving.is_past(hash) => {
                 let found = moving.from.find(hash, same);
@@ -422,7 +422,7 @@ impl Index {
 
     /// Puts a row at the place that [`Index::find`] gave, right after it did.
     #[inline(always)]
-    pub fn insert(&mut self, place: Vacant, hash: u64, row: u32) {
+    pub(crate) fn insert(&mut self, place: Vacant, hash: u64, row: u32) {
         self.note(place);
         let slots = match &mut self.moving {
             Some(moving) if place.moving => &mut moving.from,
@@ -433,7 +433,7 @@ impl Index {
     }
 
     /// Removes a row, if it is there.
-    pub fn remove(&mut self, hash: u64, row: u32) {
+    pub(crate) fn remove(&mut self, hash: u64, row: u32) {
         let slots = match &mut self.moving {
             Some(moving) if !moving.is_past(hash) => &mut moving.from,
             _ => &mut self.slots,
@@ -458,7 +458,7 @@ impl Index {
     }
 
     /// Forgets all rows; keeps the memory, unless far less of it would do.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let size = self.slots.size;
         if size > REBUILD_MAX && slots_for(self.used) < size / 4 {
             self.slots = Slots::new(slots_for(self.used));
