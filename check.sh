@@ -150,11 +150,11 @@ cargo clippy --workspace --features "$all" --all-targets --quiet -- -D warnings
 cargo clippy --workspace --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features "$all" --no-deps --quiet
 
-# Tests over Kafka and Flink wait more than they compute: they run beside those that only compute,
-# which yield to them, and some of them beside each other. All others, some of which watch a clock,
-# come after these.
-waits=("cluster kafka" flink)
-computes="agree exchange floods hellos oracle populations privacy sim together truth tshark"
+# Tests over Kafka, Flink, a browser and receivers of alerts wait more than they compute: they run
+# beside those that only compute, which yield to them, and some of them beside each other. All
+# others, some of which watch a clock, come after these.
+waits=("cluster kafka" flink "deliver page")
+computes="agree exchange floods hellos meters oracle populations privacy sim together truth tshark"
 tests() { printf -- '--test %s ' "$@"; }
 rest() {
     local file name
