@@ -21,9 +21,10 @@ use weir_packet::column::Column;
 /// the declared type or be [`Value::Absent`]; anything else counts as absent.
 pub type Scalar = Arc<dyn Fn(&[Value]) -> Value + Send + Sync>;
 
-/// The same by the batch, of arguments that are no texts or bytes: called with their columns and
-/// the rows in which all are present. Sets those rows of the result that have one, which has the
-/// declared type.
+/// The same by the batch, of arguments and a result that are no texts or bytes: called with the
+/// columns and the rows in which all arguments are present. It sets those rows of the result that
+/// have one, to numbers of the declared type: floats are finite, and as [`Value::float_bits`] has
+/// them.
 pub type ColumnScalar = Arc<dyn Fn(&[&Column], Bits, &mut Column) + Send + Sync>;
 
 /// A scalar, in its forms.

@@ -1,4 +1,4 @@
-//! Addresses that sent more than a tenth of all bytes in a window that slides: the query that
+//! Addresses that sent a tenth of all bytes, or more, in a window that slides: the query that
 //! several stream processors were compared by.
 //!
 //! usage: heavy_hitters [CAPTURE]

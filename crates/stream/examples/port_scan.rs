@@ -12,7 +12,7 @@ use weir_stream::{StreamError, open, packets};
 /// How much more likely than others a scanner fails (0.8 against 0.2), and meets somebody.
 const FAILED: f64 = 4.0;
 const MET: f64 = 0.25;
-/// The likelihood from which on a host is a scanner, and below which it is none, for 1 % of false
+/// How much more likely a host has to be a scanner than none, and how much less, for 1 % of false
 /// alarms and 99 % found.
 const SCANNER: f64 = 99.0;
 const BENIGN: f64 = 1.0 / 99.0;

@@ -140,6 +140,11 @@ fn nanoseconds(v: i128) -> Option<i64> {
 }
 
 /// A cell of a row: a [`TypedCell`], or an `Option` of one where it may be absent.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of a column",
+    note = "columns are bool, i64, f64, String, Vec<u8>, IpAddr, [u8; 6], jiff::Timestamp or \
+            jiff::SignedDuration; an Option of one may be absent"
+)]
 pub trait RowCell: Sized {
     /// The type of the column.
     const COLUMN: Type;

@@ -5,8 +5,13 @@ use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_plan::{Type, Value};
 
-/// An argument of a closure. One that is an `Option` may be absent; where another is, the closure
-/// is not called, and its result is absent.
+/// An argument of a closure: a [`TypedCell`], or an `Option` of one. One that is an `Option` may be
+/// absent; where another is, the closure is not called, and its result is absent.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no argument of a closure",
+    note = "columns are bool, i64, f64, String, Vec<u8>, IpAddr, [u8; 6], jiff::Timestamp or \
+            jiff::SignedDuration; an Option of one may be absent"
+)]
 pub trait ClosureInput: Sized {
     /// The types of the arguments that stand for it in a call.
     fn types() -> Vec<Type>;
@@ -72,6 +77,8 @@ none! {
     std::net::IpAddr, "0.0.0.0";
     [u8; 6], "00:00:00:00:00:00";
     jiff::SignedDuration, "0s";
+    jiff::Timestamp, "@1970-01-01";
+    Vec<u8>, "b\"\"";
 }
 
 impl<T: HasNone> ClosureInput for Option<T> {
@@ -98,8 +105,12 @@ impl<T: HasNone> ClosureInput for Option<T> {
     }
 }
 
-/// A closure of `N` arguments, to each of which an expression belongs. It has to be a function of
-/// its arguments alone: how often it is called is not promised, nor on which thread.
+/// A closure of `N` arguments, one to six, to each of which an expression belongs. It has to be a
+/// function of its arguments alone: how often it is called is not promised, nor on which thread.
+#[diagnostic::on_unimplemented(
+    message = "this is no closure over {N} columns",
+    note = "it takes one to six arguments, of which each says its type, and as many expressions"
+)]
 pub trait Closure<Args, Out, const N: usize>: Send + Sync + 'static {
     /// The types of the arguments of a call.
     fn types() -> Vec<Type>;
@@ -210,11 +221,11 @@ closures! {
 }
 
 /// The state of a `scan`: one to four cells, in a tuple.
-pub trait ScanState: Sized + 'static {
+pub trait ScanState<const CELLS: usize>: Sized + 'static {
     /// The types of the cells.
     fn types() -> Vec<Type>;
 
-    /// The cells as the language writes them; absent ones can't be.
+    /// The cells; one that no column can hold is absent.
     fn values(self) -> Vec<Value>;
 
     /// A state of as many values.
@@ -232,8 +243,8 @@ pub trait ScanState: Sized + 'static {
 
 /// States of so many cells.
 macro_rules! states {
-    ($($($cell:ident $at:tt),*;)*) => {$(
-        impl<$($cell: TypedCell),*> ScanState for ($($cell,)*) {
+    ($($n:literal: $($cell:ident $at:tt),*;)*) => {$(
+        impl<$($cell: TypedCell),*> ScanState<$n> for ($($cell,)*) {
             fn types() -> Vec<Type> {
                 vec![$($cell::TYPE),*]
             }
@@ -265,8 +276,8 @@ macro_rules! states {
 }
 
 states! {
-    A 0;
-    A 0, B 1;
-    A 0, B 1, C 2;
-    A 0, B 1, C 2, D 3;
+    1: A 0;
+    2: A 0, B 1;
+    3: A 0, B 1, C 2;
+    4: A 0, B 1, C 2, D 3;
 }

@@ -1,6 +1,7 @@
 //! Why a program does not run to its end.
 
 use std::fmt;
+use weir_engine::counters::Ledger;
 use weir_engine::run::RunError;
 use weir_packet::source::SourceError;
 
@@ -8,37 +9,42 @@ use weir_packet::source::SourceError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The text that the streams stand for has mistakes; these, drawn below its lines.
+    /// The text that the streams stand for has mistakes: they are drawn below its lines.
     Query(String),
-    /// Two functions have this name.
-    Twice(String),
-    /// Rows are not what they were to be read as: of which output, and why.
+    /// A function, a state or a closure can't be used so: the reason.
+    Refused(String),
+    /// Rows are not what they were to be read as.
     Rows {
         /// The name of the output; none where a stream runs alone.
         output: Option<String>,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// There is no output of this name.
-    NoOutput(String),
     /// The source could not be opened.
     Source(SourceError),
     /// The run ended early. Rows that came before were handed out.
-    Run(RunError),
+    Run {
+        /// Why it did.
+        error: RunError,
+        /// The counts of packets until then.
+        ledger: Box<Ledger>,
+    },
 }
 
 impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StreamError::Query(drawn) => f.write_str(drawn.trim_end()),
-            StreamError::Twice(name) => write!(f, "two functions are called `{name}`"),
+            StreamError::Refused(reason) => f.write_str(reason),
             StreamError::Rows { output: Some(name), reason } => {
                 write!(f, "rows of `{name}`: {reason}")
             }
             StreamError::Rows { output: None, reason } => f.write_str(reason),
-            StreamError::NoOutput(name) => write!(f, "the program has no output called `{name}`"),
             StreamError::Source(e) => e.fmt(f),
-            StreamError::Run(e) => e.fmt(f),
+            StreamError::Run { error: RunError::Panicked { words, .. }, .. } => {
+                write!(f, "a closure or a stage panicked: {words}; rows before were handed out")
+            }
+            StreamError::Run { error, .. } => error.fmt(f),
         }
     }
 }
@@ -47,7 +53,7 @@ impl std::error::Error for StreamError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             StreamError::Source(e) => Some(e),
-            StreamError::Run(e) => Some(e),
+            StreamError::Run { error, .. } => Some(error),
             _ => None,
         }
     }

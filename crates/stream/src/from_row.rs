@@ -32,7 +32,7 @@ pub trait FromRow: Sized {
     /// The columns that it reads, in its own order.
     fn columns() -> Vec<ColumnOf>;
 
-    /// Reads a row. `None` where a cell is absent that may not be, see [`Cells::absent`].
+    /// Reads a row. `None` where a cell is absent that may not be.
     fn read(cells: &mut Cells<'_>) -> Option<Self>;
 }
 

@@ -15,11 +15,11 @@ use weir_plan::{Type, Value};
 #[derive(Clone)]
 pub struct Function(pub(crate) Arc<FunctionKind>);
 
-/// What there is of it.
+/// The kinds of functions.
 pub(crate) enum FunctionKind {
     /// A function of a row.
     Scalar {
-        /// Its name, unless its place gives it one.
+        /// The name, unless its place gives it one.
         name: Option<String>,
         args: Vec<Type>,
         ret: Type,
@@ -54,18 +54,19 @@ impl Function {
     }
 
     /// One function for each cell of the state.
-    pub(crate) fn of_step<State, Args, const N: usize, F>(step: F) -> Vec<Function>
+    pub(crate) fn of_step<State, Args, const CELLS: usize, const N: usize, F>(
+        step: F,
+    ) -> Vec<Function>
     where
-        State: ScanState,
+        State: ScanState<CELLS>,
         F: ClosureStep<State, Args, N>,
     {
         let (step, states) = (Arc::new(step), State::types());
-        let cells = states.len();
         let of_cell = |(at, ret): (usize, &Type)| {
             let by_column = (F::is_fixed() && State::is_fixed()).then(|| {
                 let step = Arc::clone(&step);
                 Arc::new(move |columns: &[&Column], rows: Bits, out: &mut Column| {
-                    let (state, inputs) = columns.split_at(cells);
+                    let (state, inputs) = columns.split_at(CELLS);
                     rows.each(|i| {
                         let state = State::of_columns(state, i);
                         let next = state.and_then(|state| step.step_of(state, inputs, i));
@@ -77,7 +78,7 @@ impl Function {
             });
             let step = Arc::clone(&step);
             let by_row = Arc::new(move |values: &[Value]| {
-                let (state, inputs) = values.split_at(cells);
+                let (state, inputs) = values.split_at(CELLS);
                 let next = State::of(state).and_then(|state| step.step(state, inputs));
                 next.map_or(Value::Absent, |state| state.values().swap_remove(at))
             });
@@ -227,7 +228,7 @@ struct AggregateState<A>(A);
 
 impl<A: Aggregate> UserState for AggregateState<A> {
     fn update(&mut self, value: &Value) {
-        // The call was checked; a time beyond the calendar would be another way.
+        // The call was checked: each value is one.
         A::Input::from_value(value).into_iter().for_each(|value| self.0.update(value));
     }
 

@@ -1,9 +1,8 @@
 //! Streams of packets in Rust: the stages of Weir's language, with closures among them.
 //!
-//! A program is put together from stages, and closures over expressions wherever the language has
-//! no words for what is meant. It becomes the same plan as a query: it runs on as many cores as one
-//! says and gives the same rows on each number of them, it is explained, published and merged as
-//! queries are.
+//! A program is put together from stages, and from closures over expressions wherever the language
+//! has no words for what is meant. It becomes the same plan as a query. So it runs on as many cores
+//! as one says, with the same rows, and it is explained, published and merged as queries are.
 //!
 //! # A capture
 //!
@@ -75,9 +74,9 @@
 //! }
 //! ```
 //!
-//! A closure is called row by row, on the threads of workers; it must be a function of its
-//! arguments. Where order matters, [`Stream::scan_by`] and `first`, `last` and `join` of the
-//! language name the key by which it does, and packets are spread by that key.
+//! A closure takes one to six arguments. It is called row by row, on any thread; it must be a
+//! function of its arguments. Where order matters, [`Stream::scan_by`] and `join` name the key by
+//! which it does, and packets are spread by that key.
 //!
 //! # Sources and sinks of one's own
 //!
@@ -177,8 +176,11 @@ pub use stream::{Stream, packets};
 pub use weir_derive::FromRow;
 pub use weir_engine::counters::Ledger;
 pub use weir_engine::rows::{Output, Rows, Sink};
-pub use weir_engine::run::Options;
+pub use weir_engine::run::{Options, RunError};
+pub use weir_packet::egress::Egress;
 pub use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
+pub use weir_plan::registered::Functions;
+pub use weir_plan::{Program, Type, Value};
 
 /// Opens a capture file, pcap or pcapng, plain, gzip or zstd; `-` is standard input.
 ///
@@ -192,7 +194,8 @@ pub fn open(name: &str) -> Result<Box<dyn Source>, SourceError> {
 ///
 /// # Errors
 /// As for [`open`].
-pub fn open_all(names: Vec<String>) -> Result<Box<dyn Source>, SourceError> {
+pub fn open_all(names: &[&str]) -> Result<Box<dyn Source>, SourceError> {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
     weir_capture::open_all(names, &weir_capture::Options::default())
 }
 
@@ -200,7 +203,7 @@ pub fn open_all(names: Vec<String>) -> Result<Box<dyn Source>, SourceError> {
 /// `CAP_NET_RAW`. [`weir_capture`] has other ways of capture, and their options.
 ///
 /// # Errors
-/// If there is no such interface, or the process may not.
+/// If there is no such interface, or the process may not capture.
 #[cfg(target_os = "linux")]
 pub fn interface(name: &str) -> Result<Box<dyn Source>, SourceError> {
     weir_capture::live::open_live(&[name.to_owned()], weir_capture::live::LiveOptions::default())

@@ -2,13 +2,11 @@
 
 use crate::error::StreamError;
 use crate::function::Function;
-use crate::run::StreamRun;
-use crate::stream::{Stream, StreamPart};
+use crate::stream::{Stream, StreamPart, end_of_comment};
 use std::sync::Arc;
-use weir_lang::{Options, Query};
-use weir_packet::source::Source;
-use weir_plan::Program;
+use weir_lang::{Compiled, Options, Query};
 use weir_plan::registered::Functions;
+use weir_plan::{Program, aggregates, functions};
 
 /// One or more streams that run together, over one pass of their source.
 ///
@@ -32,7 +30,8 @@ use weir_plan::registered::Functions;
 pub struct StreamProgram {
     /// With the names of their rows.
     outputs: Vec<(Option<String>, Stream)>,
-    pub(crate) params: Vec<(String, String)>,
+    params: Vec<(String, String)>,
+    name: Option<String>,
 }
 
 impl StreamProgram {
@@ -55,9 +54,16 @@ impl StreamProgram {
         self
     }
 
-    /// Runs it over a source.
-    pub fn run(self, source: &mut dyn Source) -> StreamRun<'_> {
-        StreamRun::new(self, source)
+    /// Calls the program so, instead of `stream`: the rules of its alerts are named after it.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> StreamProgram {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// The name of the first output, if it has one.
+    pub(crate) fn first(&self) -> Option<&str> {
+        self.outputs.first()?.0.as_deref()
     }
 
     /// The text of the language that it stands for. Functions in Rust are called by the names that
@@ -80,23 +86,45 @@ impl StreamProgram {
     /// compiles to: the engine, the merge of several probes and the kernel's level take it.
     ///
     /// # Errors
-    /// With the mistakes of the text, or if two functions share a name.
+    /// With the mistakes of the text, or if a function can't have its name.
     pub fn compile(&self) -> Result<(Program, Functions), StreamError> {
+        let (compiled, writer) = self.compiled()?;
+        Ok((compiled.program, writer.functions))
+    }
+
+    /// Warnings of the language, drawn below the lines of the text; empty if there are none.
+    ///
+    /// # Errors
+    /// As for [`StreamProgram::compile`].
+    pub fn warnings(&self) -> Result<String, StreamError> {
+        let (compiled, writer) = self.compiled()?;
+        Ok(weir_lang::render(&compiled.warnings, &writer.query(), false))
+    }
+
+    fn compiled(&self) -> Result<(Compiled, Writer), StreamError> {
         let writer = Writer::of(self);
-        if let Some(name) = writer.twice {
-            return Err(StreamError::Twice(name));
+        if let Some(mistake) = writer.mistake {
+            return Err(StreamError::Refused(mistake));
         }
-        let query = Query { name: "stream", text: &writer.text };
         let options = Options {
             params: &self.params,
-            program: "stream",
+            program: self.name.as_deref().unwrap_or("stream"),
             signatures: writer.functions.signatures(),
             ..Options::default()
         };
-        match weir_lang::compile(&query, &options) {
-            Ok(compiled) => Ok((compiled.program, writer.functions)),
-            Err(mistakes) => Err(StreamError::Query(weir_lang::render(&mistakes, &query, false))),
+        match weir_lang::compile(&writer.query(), &options) {
+            Ok(compiled) => Ok((compiled, writer)),
+            Err(mistakes) => {
+                Err(StreamError::Query(weir_lang::render(&mistakes, &writer.query(), false)))
+            }
         }
+    }
+}
+
+/// The text of the query that the stream is alone.
+impl std::fmt::Display for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&StreamProgram::default().alone(self.clone()).text())
     }
 }
 
@@ -111,8 +139,8 @@ struct Writer {
     streams: Vec<(Arc<Stream>, String)>,
     /// The statements before streams, each once.
     heads: Vec<String>,
-    /// A name that two functions have.
-    twice: Option<String>,
+    /// The first thing that can't be.
+    mistake: Option<String>,
 }
 
 impl Writer {
@@ -124,6 +152,10 @@ impl Writer {
             writer.statement(&format!("{output}{pipeline}"));
         }
         writer
+    }
+
+    fn query(&self) -> Query<'_> {
+        Query { name: "stream", text: &self.text }
     }
 
     fn statement(&mut self, statement: &str) {
@@ -142,10 +174,11 @@ impl Writer {
                 StreamPart::Text(text) => pipeline += text,
                 StreamPart::Call(function, arguments) => {
                     let name = self.function(function);
-                    pipeline += &format!("{name}({arguments})");
+                    pipeline += &format!("{name}({arguments}{})", end_of_comment(arguments));
                 }
                 StreamPart::Uses(function) => drop(self.function(function)),
                 StreamPart::Stream(other) => pipeline += &self.stream(other),
+                StreamPart::Mistake(mistake) => drop(self.mistake.get_or_insert(mistake.clone())),
                 StreamPart::Head(head) if head.is_empty() || self.heads.contains(head) => {}
                 StreamPart::Head(head) => {
                     self.heads.push(head.clone());
@@ -161,14 +194,25 @@ impl Writer {
         if let Some((_, name)) = self.named.iter().find(|(other, _)| other.is(function)) {
             return name.clone();
         }
-        let by_place = || format!("closure_{}", self.named.len() + 1);
-        let name = function.name().map_or_else(by_place, str::to_owned);
+        let name = function.name().map_or_else(|| self.free_name(), str::to_owned);
         if self.named.iter().any(|(_, other)| *other == name) {
-            self.twice = Some(name.clone());
+            let mistake = format!("two functions are called `{name}`: make it once, and share it");
+            self.mistake.get_or_insert(mistake);
+        }
+        if functions::by_name(&name).is_some() || aggregates::by_name(&name).next().is_some() {
+            let mistake = format!("the language has a function `{name}`: choose another name");
+            self.mistake.get_or_insert(mistake);
         }
         function.register(&name, &mut self.functions);
         self.named.push((function.clone(), name.clone()));
         name
+    }
+
+    /// A name for a closure, by its place.
+    fn free_name(&self) -> String {
+        let is_free = |name: &String| self.named.iter().all(|(_, other)| other != name);
+        let mut names = (self.named.len() + 1..).map(|n| format!("closure_{n}"));
+        names.find(is_free).expect("names do not end")
     }
 
     /// The name of a stream.

@@ -3,6 +3,7 @@
 use crate::error::StreamError;
 use crate::from_row::{Cells, FromRow, places};
 use crate::program::StreamProgram;
+use crate::stream::Stream;
 use jiff::SignedDuration;
 use std::fmt;
 use std::io;
@@ -16,8 +17,9 @@ use weir_packet::source::Source;
 use weir_plan::Program;
 use weir_plan::registered::Functions;
 
-/// A program about to run over a source. The same program gives the same rows with any number of
-/// workers.
+/// A program about to run over a source. As long as no state is full, the same program gives the
+/// same rows with any number of workers.
+#[must_use = "it runs once its rows are taken, or by `finish`"]
 pub struct StreamRun<'a> {
     program: StreamProgram,
     source: &'a mut dyn Source,
@@ -26,7 +28,7 @@ pub struct StreamRun<'a> {
     takers: Vec<Taker<'a>>,
 }
 
-/// What takes the rows of an output.
+/// A closure that takes the rows of an output.
 struct Taker<'a> {
     output: Option<String>,
     /// Checks the schema, and gives what takes rows of it.
@@ -43,14 +45,27 @@ impl fmt::Debug for StreamRun<'_> {
     }
 }
 
+impl Stream {
+    /// Runs the stream alone over a source.
+    pub fn run(self, source: &mut dyn Source) -> StreamRun<'_> {
+        StreamProgram::default().alone(self).run(source)
+    }
+}
+
+impl StreamProgram {
+    /// Runs it over a source.
+    pub fn run(self, source: &mut dyn Source) -> StreamRun<'_> {
+        StreamRun::new(self, source)
+    }
+}
+
 impl<'a> StreamRun<'a> {
-    pub(crate) fn new(program: StreamProgram, source: &'a mut dyn Source) -> StreamRun<'a> {
+    fn new(program: StreamProgram, source: &'a mut dyn Source) -> StreamRun<'a> {
         let options = Options::default();
         StreamRun { program, source, egress: None, options, takers: Vec::new() }
     }
 
     /// How many threads process packets; 1, unless this says otherwise.
-    #[must_use]
     pub fn workers(mut self, workers: usize) -> StreamRun<'a> {
         self.options.workers = workers;
         self
@@ -58,28 +73,24 @@ impl<'a> StreamRun<'a> {
 
     /// How much older than the latest packet a packet may be and still count in its window; 1 s,
     /// unless this says otherwise.
-    #[must_use]
     pub fn lateness(mut self, lateness: SignedDuration) -> StreamRun<'a> {
         self.options.lateness_ns = lateness.as_nanos().clamp(0, i64::MAX.into()) as i64;
         self
     }
 
     /// Ends the input early once this is set: windows close, and all rows are handed out.
-    #[must_use]
     pub fn stop(mut self, stop: Arc<AtomicBool>) -> StreamRun<'a> {
         self.options.stop = Some(stop);
         self
     }
 
     /// Other options of the engine, in place of those set before.
-    #[must_use]
     pub fn options(mut self, options: Options) -> StreamRun<'a> {
         self.options = options;
         self
     }
 
     /// Sets a `param` of a query that is part of a stream, as text.
-    #[must_use]
     pub fn param(mut self, name: &str, value: &str) -> StreamRun<'a> {
         self.program = self.program.param(name, value);
         self
@@ -87,7 +98,6 @@ impl<'a> StreamRun<'a> {
 
     /// Takes the packets that stages hand out, by `forward`, `mirror` and their like; they are
     /// counted and dropped otherwise.
-    #[must_use]
     pub fn packets_to(mut self, egress: &'a mut dyn Egress) -> StreamRun<'a> {
         self.egress = Some(egress);
         self
@@ -95,7 +105,6 @@ impl<'a> StreamRun<'a> {
 
     /// Calls a closure for each row of the output of this name. Rows come on the calling thread, in
     /// an order that does not depend on workers.
-    #[must_use]
     pub fn each<R: FromRow + 'a>(mut self, output: &str, row: impl FnMut(R) + 'a) -> StreamRun<'a> {
         self.takers.push(Taker::new(Some(output.to_owned()), row));
         self
@@ -136,16 +145,19 @@ impl<'a> StreamRun<'a> {
         'a: 'b,
     {
         let StreamRun { program, source, egress, options, takers } = self;
+        let first_name = program.first().map(str::to_owned);
         let (program, functions) = program.compile()?;
         let outputs = Output::of(&program);
         let mut takes: Vec<Option<TakeRows<'b>>> = outputs.iter().map(|_| None).collect();
+        let mut put = |(at, take): (usize, TakeRows<'b>)| match takes[at].replace(take) {
+            Some(_) => Err(StreamError::Refused("an output has two closures".to_owned())),
+            None => Ok(()),
+        };
         for taker in takers {
-            let (at, take) = taker.bind(&outputs)?;
-            takes[at] = Some(take);
+            put(taker.bind(&outputs, None)?)?;
         }
         if let Some(taker) = first {
-            let (at, take) = taker.bind(&outputs)?;
-            takes[at] = Some(take);
+            put(taker.bind(&outputs, first_name.as_deref())?)?;
         }
         finish(&program, &functions, source, (&mut Takes(takes), egress), &options)
     }
@@ -153,8 +165,12 @@ impl<'a> StreamRun<'a> {
     /// Runs it, and hands all rows to a sink of one's own, by the batch and by column.
     ///
     /// # Errors
-    /// As for [`StreamRun::finish`].
+    /// As for [`StreamRun::finish`], and if closures take rows, too.
     pub fn to(self, sink: &mut dyn Sink) -> Result<Ledger, StreamError> {
+        if !self.takers.is_empty() {
+            let reason = "rows go to closures or to a sink, not to both";
+            return Err(StreamError::Refused(reason.to_owned()));
+        }
         let (program, functions) = self.program.compile()?;
         finish(&program, &functions, self.source, (sink, self.egress), &self.options)
     }
@@ -178,13 +194,22 @@ impl<'a> Taker<'a> {
         Taker { output, bind: Box::new(bind) }
     }
 
-    /// Which of the outputs it takes rows of, and how.
-    fn bind(self, outputs: &[Output]) -> Result<(usize, TakeRows<'a>), StreamError> {
+    /// Which of the outputs it takes rows of, and how. One that names none takes those of `first`,
+    /// or of the last that has no name: queries that are part of a stream may have others before.
+    fn bind(
+        self,
+        outputs: &[Output],
+        first: Option<&str>,
+    ) -> Result<(usize, TakeRows<'a>), StreamError> {
         let Taker { output, bind } = self;
-        // Pipelines of a query that is part of a stream may have rows of their own.
-        let named = outputs.iter().position(|o| o.name == output);
-        let Some(at) = named.or(output.is_none().then_some(0)) else {
-            return Err(StreamError::NoOutput(output.unwrap_or_default()));
+        let name = output.as_deref().or(first);
+        let Some(at) = outputs.iter().rposition(|o| o.name.as_deref() == name) else {
+            let all: Vec<&str> = outputs.iter().filter_map(|o| o.name.as_deref()).collect();
+            let reason = match all.is_empty() {
+                true => "the program has no rows to take: `finish` runs it".to_owned(),
+                false => format!("there is no such output; there are {}", all.join(", ")),
+            };
+            return Err(StreamError::Rows { output, reason });
         };
         let take = bind(&outputs[at]).map_err(|reason| StreamError::Rows { output, reason })?;
         Ok((at, take))
@@ -212,12 +237,12 @@ fn finish(
         None => run::run(program, functions, source, sink, options, &mut |_| {}),
     };
     match outcome.error {
-        Some(e) => Err(StreamError::Run(e)),
+        Some(error) => Err(StreamError::Run { error, ledger: Box::new(outcome.ledger) }),
         None => Ok(outcome.ledger),
     }
 }
 
-/// What takes the rows of each output.
+/// The closures that take the rows of each output.
 struct Takes<'a>(Vec<Option<TakeRows<'a>>>);
 
 impl Sink for Takes<'_> {

@@ -3,10 +3,7 @@
 use crate::cell::RowCell;
 use crate::closure::{Closure, ClosureStep, ScanState};
 use crate::function::Function;
-use crate::program::StreamProgram;
-use crate::run::StreamRun;
 use std::sync::Arc;
-use weir_packet::source::Source;
 use weir_plan::Value;
 
 /// The packets of a source.
@@ -34,6 +31,8 @@ pub(crate) enum StreamPart {
     Stream(Arc<Stream>),
     /// Statements that stand before all streams.
     Head(String),
+    /// Something that can't be, and why.
+    Mistake(String),
 }
 
 impl StreamPart {
@@ -41,22 +40,25 @@ impl StreamPart {
         StreamPart::Text(text.into())
     }
 
-    /// A value, as the language writes it, or else by a function.
-    fn value(value: Value) -> StreamPart {
+    /// The start of a state, as the language writes it, or else by a function.
+    fn start(name: &str, value: Value) -> StreamPart {
         match value {
             Value::Bool(_) | Value::Float(_) => StreamPart::Text(value.to_string()),
             Value::Int(n) if n > i64::MIN => StreamPart::Text(value.to_string()),
-            value if value.exists() => {
-                StreamPart::Call(Function::of_constant(value), String::new())
-            }
-            absent => StreamPart::Text(absent.to_string()),
+            Value::Absent => StreamPart::Mistake(format!(
+                "no column can hold the start of the state `{name}`: a float has to be finite, a \
+                 time or a duration to fit into 64 bits of nanoseconds"
+            )),
+            value => StreamPart::Call(Function::of_constant(value), String::new()),
         }
     }
 }
 
 impl Stream {
-    /// A query of the language as the start of a stream: its `param` and `let` statements, and its
-    /// last pipeline. Files of the library are such queries.
+    /// A query of the language as the start of a stream: its last pipeline, with the `param` and
+    /// `let` statements before it. Files of the library are such queries; of one that ends with a
+    /// `let`, that is the pipeline. Two queries that use a name for different things can't be in
+    /// one program.
     ///
     /// ```
     /// use weir_stream::Stream;
@@ -69,21 +71,31 @@ impl Stream {
     /// # Ok::<(), weir_stream::StreamError>(())
     /// ```
     pub fn of_query(text: &str) -> Stream {
-        let (head, last) = split(text);
-        Stream { parts: vec![StreamPart::Head(head), StreamPart::Text(last)] }
+        // A text with mistakes stays as it is, for what compiles it to say so.
+        let Ok(text) = weir_lang::format(text) else {
+            return Stream { parts: vec![StreamPart::text(text)] };
+        };
+        let (head, last) = text.split_at(last_statement(&text));
+        if let Some((name, _)) = last.strip_prefix("let ").and_then(|rest| rest.split_once(' ')) {
+            return Stream::of_named(&text, name);
+        }
+        Stream::after(head, last)
     }
 
-    /// The pipeline that a `let` of a query calls so. The last pipeline, if it has no name, is left
-    /// out; others whose rows nothing takes run beside it.
+    /// The pipeline of this name of a query. Others whose rows nothing takes run beside it.
     ///
     /// ```
     /// # use weir_stream::Stream;
     /// let text = "let syns = packets | where tcp.syn\nlet fins = packets | where tcp.fin";
-    /// assert!(Stream::of_named(text, "fins").to_string().ends_with("| where tcp.fin\n\nfins\n"));
+    /// assert!(Stream::of_named(text, "syns").to_string().ends_with("| where tcp.fin\n\nsyns\n"));
     /// ```
     pub fn of_named(text: &str, name: &str) -> Stream {
-        let (head, _) = split(text);
-        Stream { parts: vec![StreamPart::Head(head), StreamPart::text(name)] }
+        Stream::after(&weir_lang::format(text).unwrap_or_else(|_| text.to_owned()), name)
+    }
+
+    fn after(head: &str, pipeline: &str) -> Stream {
+        let head = StreamPart::Head(head.trim_end().to_owned());
+        Stream { parts: vec![head, StreamPart::text(pipeline.trim_end())] }
     }
 
     /// Adds one stage, or several with `|` between them, as the language writes them.
@@ -116,7 +128,7 @@ impl Stream {
     }
 
     /// Rows for which a closure over some expressions says so. It is called for rows in which all
-    /// of them have values, those apart for which it takes an `Option`.
+    /// of them have values, except those that it takes as an `Option`, which is computed twice.
     ///
     /// ```
     /// # use weir_stream::packets;
@@ -164,7 +176,9 @@ impl Stream {
     /// Folds the rows of each key, in order, into a state whose cells become columns of these
     /// names: `map` with state, of other libraries. `by` is what the language writes after `by` in
     /// a `scan`: the key, how long it may be idle, how many keys at most. The closure gets the
-    /// state as a tuple; it is called once for each of its cells.
+    /// state as a tuple; it is called once for each of its cells, and so are the expressions
+    /// computed. A row in which one of them is absent, and not taken as an `Option`, leaves the
+    /// state as it is; a cell that no column can hold stays as it was.
     ///
     /// ```
     /// # use weir_stream::packets;
@@ -188,7 +202,7 @@ impl Stream {
         step: impl ClosureStep<State, Args, N>,
     ) -> Stream
     where
-        State: ScanState,
+        State: ScanState<CELLS>,
     {
         fn arguments<S, A, const N: usize, F: ClosureStep<S, A, N>>(
             _: &F,
@@ -196,20 +210,18 @@ impl Stream {
         ) -> String {
             F::arguments(of)
         }
+        let between = |at: usize| StreamPart::text(if at > 0 { ", " } else { "" });
         let mut parts = vec![StreamPart::text("scan ")];
         for (at, (name, value)) in names.iter().zip(first.values()).enumerate() {
-            let between = if at > 0 { ", " } else { "" };
-            parts.extend([
-                StreamPart::Text(format!("{between}{name} = ")),
-                StreamPart::value(value),
-            ]);
+            parts.extend([between(at), StreamPart::Text(format!("{name} = "))]);
+            parts.push(StreamPart::start(name, value));
         }
-        parts.push(StreamPart::Text(format!(" by {by} => (")));
+        parts.push(StreamPart::Text(format!(" by {by}{} => (", end_of_comment(by))));
         let called = format!("{}, {}", names.join(", "), arguments(&step, &inputs));
         for (at, function) in Function::of_step(step).into_iter().enumerate() {
-            let between = if at > 0 { ", " } else { "" };
-            let call = StreamPart::Call(function, called.clone());
-            parts.extend([StreamPart::text(between), call]);
+            parts.extend([between(at), StreamPart::text("coalesce(")]);
+            parts.push(StreamPart::Call(function, called.clone()));
+            parts.push(StreamPart::Text(format!(", {})", names[at])));
         }
         parts.push(StreamPart::text(")"));
         self.then(parts)
@@ -254,7 +266,7 @@ impl Stream {
         self.then([StreamPart::Text(format!("join {kind}")), name, by])
     }
 
-    /// The rows of this stream and of others that have the same columns.
+    /// The rows of this stream and of another, which have the same columns.
     ///
     /// ```
     /// # use weir_stream::packets;
@@ -273,16 +285,11 @@ impl Stream {
         self.then([StreamPart::text("union "), name])
     }
 
-    /// Lets this stream, and those that it is joined with, call a function by its name.
+    /// Lets the program that this stream is part of call a function by its name.
     #[must_use]
     pub fn uses(mut self, function: &Function) -> Stream {
         self.parts.push(StreamPart::Uses(function.clone()));
         self
-    }
-
-    /// Runs the stream alone over a source.
-    pub fn run(self, source: &mut dyn Source) -> StreamRun<'_> {
-        StreamProgram::default().alone(self).run(source)
     }
 
     fn call<Args, Out: RowCell, const N: usize, F: Closure<Args, Out, N>>(
@@ -303,26 +310,20 @@ impl Stream {
     }
 }
 
-/// The text of the query that the stream is alone.
-impl std::fmt::Display for Stream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&StreamProgram::default().alone(self.clone()).text())
+/// Where the last statement of a text in the canonical layout starts: each begins a line, where
+/// other lines begin with a blank, a bar or a bracket.
+fn last_statement(text: &str) -> usize {
+    let (mut at, mut last) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if !line.starts_with([' ', '|', '#', '\n', ')', '}']) {
+            last = at;
+        }
+        at += line.len();
     }
+    last
 }
 
-/// The statements of a query before its last pipeline, and that pipeline, which may be none. In the
-/// canonical layout each statement begins a line, and other lines begin with a blank or a bar. A
-/// text with mistakes stays as it is, for what compiles it to say so.
-fn split(text: &str) -> (String, String) {
-    let Ok(text) = weir_lang::format(text) else { return (String::new(), text.to_owned()) };
-    let mut starts = 0;
-    for line in text.split_inclusive('\n') {
-        let goes_on = line.starts_with([' ', '|', '#', '\n', ')']);
-        if !goes_on && !line.starts_with("let ") && !line.starts_with("param ") {
-            break;
-        }
-        starts += line.len();
-    }
-    let (head, last) = text.split_at(starts);
-    (head.trim_end().to_owned(), last.trim_end().to_owned())
+/// A line feed after a text of somebody's own that may end in a comment.
+pub(crate) fn end_of_comment(text: &str) -> &'static str {
+    if text.contains('#') { "\n" } else { "" }
 }

@@ -1,4 +1,4 @@
-//! What programs say, and what they say no to.
+//! Programs with closures: their rows, and the mistakes that they refuse.
 
 use jiff::{SignedDuration, Timestamp};
 use std::net::IpAddr;
@@ -40,8 +40,16 @@ struct Talker {
     r#type: Option<i64>,
 }
 
+/// A struct whose field may be of any type.
+#[derive(FromRow)]
+struct Counted<T> {
+    n: T,
+}
+
 #[test]
 fn rows_are_structs_and_tuples() {
+    let counted: Vec<Counted<Option<i64>>> = rows(packets().query("summarize n = count()"));
+    assert_eq!(counted[0].n, Some(PACKETS));
     let stream = packets().query("where ip | summarize n = count() by ip.src");
     let stream = stream
         .query("extend none = sport_of(n)")
@@ -181,7 +189,17 @@ fn several_outputs_have_their_closures() {
     assert_eq!((all, hosts), (PACKETS, 3));
     let mut source = Frames::sample();
     let e = program.clone().run(&mut source).each("host", |_: (i64,)| ()).finish().expect_err("no");
-    assert_eq!(e.to_string(), "the program has no output called `host`");
+    let wanted = "rows of `host`: there is no such output; there are all, senders";
+    assert_eq!(e.to_string(), wanted);
+    let mut source = Frames::sample();
+    let run = program.clone().run(&mut source).each("all", |_: (i64,)| ());
+    let e = run.each("all", |_: (i64,)| ()).finish().expect_err("no");
+    assert_eq!(e.to_string(), "an output has two closures");
+    let mut source = Frames::sample();
+    let first = program.clone().run(&mut source).collect::<(i64,)>().expect("of the first").0;
+    assert_eq!(first, [(PACKETS,)]);
+    let named = program.clone().named("mine").compile().expect("compiles").0;
+    assert_eq!(named.pipelines.len(), 2);
     assert!(program.explain(2).expect("a plan").contains("summarize"));
 }
 
@@ -195,6 +213,18 @@ fn mistakes_are_told_before_a_packet_is_read() {
     let (a, b) = (function("same", |n: i64| n), function("same", |n: i64| n + 1));
     refused::<(i64,)>(packets().uses(&a).uses(&b), "two functions are called `same`");
     refused::<(i64,)>(packets().uses(&a).uses(&a).filter("same(len) < 0 and nothing"), "nothing");
+    let built_in = [function("abs", |n: i64| n), aggregate::<Total>("entropy")];
+    for function in built_in {
+        refused::<(i64,)>(packets().uses(&function), "the language has a function");
+    }
+    let start = |at: f64| {
+        packets().scan_by(["most"], (at,), "ip.src", ["len"], |(most,): (f64,), n: i64| {
+            (most.max(n as f64),)
+        })
+    };
+    refused::<(f64,)>(start(f64::NEG_INFINITY), "the start of the state `most`");
+    assert_eq!(rows::<(f64,)>(start(0.0).query("project most")).len(), PACKETS as usize);
+    refused::<(i64,)>(packets().query("where len < 0 | drop"), "no rows to take");
 }
 
 #[test]
@@ -208,10 +238,64 @@ fn a_run_ends_early_and_says_why() {
     let mut seen = 0;
     let run: StreamRun<'_> = panics.query("project number").run(&mut source);
     let e = run.for_each(|_: (i64,)| seen += 1).expect_err("it panics");
-    assert!(matches!(e, StreamError::Run(_)) && e.to_string().contains("meant to panic"), "{e}");
+    let StreamError::Run { ledger, .. } = &e else { panic!("{e}") };
+    assert!(ledger.processed > 0 && e.to_string().contains("meant to panic"), "{e}");
     let stop = Arc::new(AtomicBool::new(false));
     stop.store(true, Ordering::Relaxed);
     let mut source = Frames::sample();
     let stopped = packets().query("summarize n = count()").run(&mut source).stop(stop);
     assert!(stopped.collect::<(i64,)>().expect("it ends").1.processed < PACKETS as u64);
+}
+
+#[test]
+fn a_scan_goes_on_after_rows_without_its_inputs() {
+    // Some packets have no port, and every fourth state is one that no column holds.
+    let step = |(n, sum): (i64, f64), port: i64| {
+        (n + 1, if n % 4 == 3 { f64::NAN } else { sum + port as f64 })
+    };
+    let stream = packets().scan_by(["n", "sum"], (0, 0.5), "protocol == \"\"", ["dport"], step);
+    let states = rows::<(i64, f64)>(stream.query("project n, sum"));
+    assert_eq!(states.len(), PACKETS as usize);
+    let (ports, sums) = states.last().expect("states");
+    assert!(*ports == PACKETS - 1 && *sums > 40.0 * 80.0 / 2.0, "{ports} {sums}");
+}
+
+#[test]
+fn every_type_may_be_absent() {
+    fn none<T>(x: Option<T>) -> bool {
+        x.is_none()
+    }
+    let stream = packets()
+        .filter_by(["tcp.syn"], none::<bool>)
+        .filter_by(["tcp.seq"], none::<i64>)
+        .filter_by(["float(tcp.seq)"], none::<f64>)
+        .filter_by(["dns.qname"], none::<String>)
+        .filter_by(["payload"], none::<Vec<u8>>)
+        .filter_by(["ip.src"], none::<IpAddr>)
+        .filter_by(["dhcp.client_mac"], none::<[u8; 6]>)
+        .filter_by(["time_ns(tcp.seq)"], none::<Timestamp>)
+        .filter_by(["duration_ns(tcp.seq)"], none::<SignedDuration>);
+    assert_eq!(rows::<(i64,)>(stream.query("summarize n = count()")), [(1,)]);
+}
+
+/// Every query of the library is the start of a stream, and an output beside others.
+#[test]
+fn queries_of_the_library_are_streams() {
+    let mut n = 0;
+    for folder in ["../../queries", "../../queries/detectors"] {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|ending| ending != "weir") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a query");
+            let program = StreamProgram::default()
+                .output("these", Stream::of_query(&text))
+                .output("all_of_them", packets().query("summarize n = count()"));
+            let found = program.compile();
+            assert!(found.is_ok(), "{}: {}", path.display(), found.expect_err("no"));
+            n += 1;
+        }
+    }
+    assert!(n > 60, "{n} queries");
 }

@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `count()`, `count(x)`, `count(condition)`, `count() where condition`; in Rust, fold a number |
+//! | Syntax | `count()`, `count(x)`, `count(condition)`, `count() where condition` |
 //! | Counts | all rows; rows where `x` has a value; rows where the condition holds |
 //! | Type | int |
 //! | Over nothing | 0 |

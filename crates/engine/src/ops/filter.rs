@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `where CONDITION`; in Rust, `filter` |
+//! | Syntax | `where CONDITION`; in Rust, `filter` and `filter_by` |
 //! | Emits | on push |
 //! | Order | kept |
 //! | State | none |

@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `extend NAME = EXPR, …`; `project NAME, NAME = EXPR, …`; `project-away NAME, …`; `rename NEW = OLD, …`; in Rust, `map` |
+//! | Syntax | `extend NAME = EXPR, …`; `project NAME, NAME = EXPR, …`; `project-away NAME, …`; `rename NEW = OLD, …`; in Rust, `extend_by` |
 //! | Emits | on push |
 //! | Order | kept |
 //! | State | none |

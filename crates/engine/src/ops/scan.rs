@@ -2,11 +2,11 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `scan NAME = INIT by KEY idle D max N => EXPR`; in Rust, `map_with_state` |
+//! | Syntax | `scan NAME = INIT by KEY idle D max N => EXPR`; in Rust, `scan_by` |
 //! | Emits | on push: every row, with the states after it as columns |
 //! | Order | kept |
-//! | State | per key its words, its time, a word of housekeeping and one or two a state; `max` (default 16 Mi) keys, `idle` (default 1 h); in Rust 64 Mi, kept to the end |
-//! | Full | the key that had no row for longest is evicted, and counted unless it is idle; in Rust further keys are left out, and counted |
+//! | State | per key its words, its time, a word of housekeeping and one or two a state; `max` (default 16 Mi) keys, `idle` (default 1 h) |
+//! | Full | the key that had no row for longest is evicted, and counted unless it is idle |
 //! | Late | a late row is folded in as it comes; it cannot bring an expired key back |
 //! | Merge | partitioned by key |
 //! | Exact? | exact; which key is evicted depends on workers where the query names no `max`: each holds that many |

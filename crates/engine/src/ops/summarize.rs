@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `summarize NAME = AGG, … by KEY, … over DURATION every DURATION lateness DURATION fill [from start\|idle DURATION] max N`; in Rust, `reduce` |
+//! | Syntax | `summarize NAME = AGG, … by KEY, … over DURATION every DURATION lateness DURATION fill [from start\|idle DURATION] max N`; in Rust, with aggregates of one's own by `aggregate` |
 //! | Emits | when the watermark, less `lateness`, passes a window's end; without a window at the end of the input |
 //! | Order | by window, then by key; an absent key part comes first; with `fill from start` the windows before the first of a key come right before it |
 //! | State | per group its key and the cells of its aggregates, padded to 8, 16, 32 or a multiple of 64 bytes; `max` groups a window, or a pane where windows overlap; with `fill`, as many keys |
