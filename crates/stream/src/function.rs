@@ -10,8 +10,8 @@ use weir_packet::column::Column;
 use weir_plan::registered::{ColumnScalar, Functions, ScalarForms, UserAggregate, UserState};
 use weir_plan::{Type, Value};
 
-/// A function or an aggregate in Rust. Those that a stage is given get their names from their
-/// places in the program; [`function`] and [`aggregate`] give them one to call them by.
+/// A function or an aggregate in Rust. A closure of a stage is named after its place in the
+/// program; [`function`] and [`aggregate`] give a name to call one by.
 #[derive(Clone)]
 pub struct Function(pub(crate) Arc<FunctionKind>);
 
