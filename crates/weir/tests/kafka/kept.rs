@@ -97,12 +97,13 @@ pub(crate) fn the_next_run_waits_for_that_of_a_killed_one(broker: &Broker) {
     let (topic, steady) = (broker.address("at-once"), Steady::new());
     let way = ["-e", QUERY, "--publish", &topic, "--probe", "a", "-q"];
     let frames = [&steady.first[24..], &steady.second].concat();
-    // Ten seconds of packets each.
+    // Ten seconds of packets each, of which a killed run leaves eight windows: seven for each run
+    // are more than those before this one have left.
     for (frames, n) in frames.chunks(frames.len() / 4).zip(1..) {
         let mut killed = fed(&way, folder.path());
         feed(&mut killed, steady.header());
         feed(&mut killed, frames);
-        wait_for_windows(&topic, "a", 6 * n);
+        wait_for_windows(&topic, "a", 7 * n);
         killed.kill().expect("it runs");
         killed.wait().expect("it ends");
     }
