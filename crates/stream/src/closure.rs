@@ -1,7 +1,6 @@
 //! Closures over cells, as functions of the language.
 
-use crate::cell::{RowCell, TypedCell};
-use weir_packet::bits::Bits;
+use crate::cell::TypedCell;
 use weir_packet::column::Column;
 use weir_plan::{Type, Value};
 
@@ -60,7 +59,7 @@ pub trait HasNone: TypedCell {
     const NONE: &'static str;
 }
 
-/// With their values that stand in.
+/// Implements [`HasNone`] by a table of such values.
 macro_rules! none {
     ($($rust:ty, $none:literal;)*) => {$(
         impl HasNone for $rust {
@@ -105,56 +104,45 @@ impl<T: HasNone> ClosureInput for Option<T> {
     }
 }
 
-/// A closure of `N` arguments, one to six, to each of which an expression belongs. It has to be a
-/// function of its arguments alone: how often it is called is not promised, nor on which thread.
-#[diagnostic::on_unimplemented(
-    message = "this is no closure over {N} columns",
-    note = "it takes one to six arguments, of which each says its type, and as many expressions"
-)]
-pub trait Closure<Args, Out, const N: usize>: Send + Sync + 'static {
+/// The arguments of a closure, one to six in a tuple, to each of which an expression belongs.
+pub trait ClosureInputs<const N: usize>: Sized + 'static {
     /// The types of the arguments of a call.
     fn types() -> Vec<Type>;
 
     /// The arguments of a call, given the expressions.
     fn arguments(expressions: &[&str; N]) -> String;
 
+    /// Takes all values of a row.
+    fn take(values: &[Value]) -> Option<Self>;
+
+    /// Whether they can be taken of columns.
+    const IS_FIXED: bool;
+
+    /// Takes the values of a row of columns.
+    fn take_of(columns: &[&Column], row: usize) -> Option<Self>;
+}
+
+/// A closure over [`ClosureInputs`]. It has to be a function of its arguments alone: how often it
+/// is called is not promised, nor on which thread.
+#[diagnostic::on_unimplemented(
+    message = "this is no closure over {N} columns",
+    note = "it takes one to six arguments, of which each says its type, and as many expressions"
+)]
+pub trait Closure<Args, Out, const N: usize>: Send + Sync + 'static {
     /// Calls it.
-    fn call(&self, values: &[Value]) -> Value;
-
-    /// Whether it can be called with columns.
-    fn is_fixed() -> bool;
-
-    /// Calls it for rows in which all columns have values.
-    fn call_columns(&self, columns: &[&Column], rows: Bits, out: &mut Column);
+    fn call(&self, arguments: Args) -> Out;
 }
 
-/// The next state of a `scan`, from the state before and `N` arguments.
+/// The next state of a `scan`, from the state before and [`ClosureInputs`].
 pub trait ClosureStep<State, Args, const N: usize>: Send + Sync + 'static {
-    /// The types of the arguments after the state.
-    fn types() -> Vec<Type>;
-
-    /// These arguments, given the expressions.
-    fn arguments(expressions: &[&str; N]) -> String;
-
-    /// Calls it with the values of the state and those of the arguments.
-    fn step(&self, state: State, values: &[Value]) -> Option<State>;
-
-    /// Whether it can be called with columns.
-    fn is_fixed() -> bool;
-
-    /// Calls it with the state and a row of the columns of the arguments.
-    fn step_of(&self, state: State, columns: &[&Column], row: usize) -> Option<State>;
+    /// Calls it.
+    fn step(&self, state: State, arguments: Args) -> State;
 }
 
-/// Closures of so many arguments.
+/// Implements what closures of each number of arguments are.
 macro_rules! closures {
     ($($n:literal: $($arg:ident $at:tt),*;)*) => {$(
-        impl<F, Out, $($arg),*> Closure<($($arg,)*), Out, $n> for F
-        where
-            F: Fn($($arg),*) -> Out + Send + Sync + 'static,
-            Out: RowCell,
-            $($arg: ClosureInput,)*
-        {
+        impl<$($arg: ClosureInput + 'static),*> ClosureInputs<$n> for ($($arg,)*) {
             fn types() -> Vec<Type> {
                 [$($arg::types()),*].concat()
             }
@@ -163,49 +151,32 @@ macro_rules! closures {
                 [$($arg::arguments(expressions[$at])),*].join(", ")
             }
 
-            fn call(&self, mut values: &[Value]) -> Value {
-                let called = (|| Some(self($($arg::take(&mut values)?),*)))();
-                called.map_or(Value::Absent, Out::value)
+            fn take(mut values: &[Value]) -> Option<Self> {
+                Some(($($arg::take(&mut values)?,)*))
             }
 
-            fn is_fixed() -> bool {
-                Out::IS_FIXED $(&& $arg::IS_FIXED)*
-            }
+            const IS_FIXED: bool = true $(&& $arg::IS_FIXED)*;
 
-            fn call_columns(&self, columns: &[&Column], rows: Bits, out: &mut Column) {
-                rows.each(|i| {
-                    let mut columns = columns;
-                    let called = (|| Some(self($($arg::take_of(&mut columns, i)?),*)))();
-                    if let Some(raw) = called.and_then(Out::raw) {
-                        out.set_raw(i, raw);
-                    }
-                });
+            fn take_of(mut columns: &[&Column], row: usize) -> Option<Self> {
+                Some(($($arg::take_of(&mut columns, row)?,)*))
+            }
+        }
+
+        impl<F, Out, $($arg),*> Closure<($($arg,)*), Out, $n> for F
+        where
+            F: Fn($($arg),*) -> Out + Send + Sync + 'static,
+        {
+            fn call(&self, arguments: ($($arg,)*)) -> Out {
+                self($(arguments.$at),*)
             }
         }
 
         impl<F, State, $($arg),*> ClosureStep<State, ($($arg,)*), $n> for F
         where
             F: Fn(State, $($arg),*) -> State + Send + Sync + 'static,
-            $($arg: ClosureInput,)*
         {
-            fn types() -> Vec<Type> {
-                [$($arg::types()),*].concat()
-            }
-
-            fn arguments(expressions: &[&str; $n]) -> String {
-                [$($arg::arguments(expressions[$at])),*].join(", ")
-            }
-
-            fn step(&self, state: State, mut values: &[Value]) -> Option<State> {
-                Some(self(state, $($arg::take(&mut values)?),*))
-            }
-
-            fn is_fixed() -> bool {
-                true $(&& $arg::IS_FIXED)*
-            }
-
-            fn step_of(&self, state: State, mut columns: &[&Column], i: usize) -> Option<State> {
-                Some(self(state, $($arg::take_of(&mut columns, i)?),*))
+            fn step(&self, state: State, arguments: ($($arg,)*)) -> State {
+                self(state, $(arguments.$at),*)
             }
         }
     )*};
@@ -232,7 +203,7 @@ pub trait ScanState<const CELLS: usize>: Sized + 'static {
     fn of(values: &[Value]) -> Option<Self>;
 
     /// Whether it can be taken of columns.
-    fn is_fixed() -> bool;
+    const IS_FIXED: bool;
 
     /// A state of a row of as many columns.
     fn of_columns(columns: &[&Column], row: usize) -> Option<Self>;
@@ -241,7 +212,7 @@ pub trait ScanState<const CELLS: usize>: Sized + 'static {
     fn raw(self, at: usize) -> Option<u128>;
 }
 
-/// States of so many cells.
+/// Implements [`ScanState`] for tuples of each length.
 macro_rules! states {
     ($($n:literal: $($cell:ident $at:tt),*;)*) => {$(
         impl<$($cell: TypedCell),*> ScanState<$n> for ($($cell,)*) {
@@ -257,9 +228,7 @@ macro_rules! states {
                 Some(($($cell::from_value(values.get($at)?)?,)*))
             }
 
-            fn is_fixed() -> bool {
-                true $(&& <$cell as TypedCell>::IS_FIXED)*
-            }
+            const IS_FIXED: bool = true $(&& <$cell as TypedCell>::IS_FIXED)*;
 
             fn of_columns(columns: &[&Column], row: usize) -> Option<Self> {
                 Some(($($cell::from_raw(columns.get($at)?.raw(row))?,)*))

@@ -116,7 +116,7 @@ pub(crate) fn places(columns: &[ColumnOf], schema: &Schema) -> Result<Vec<(usize
     columns.iter().enumerate().map(place).collect()
 }
 
-/// Tuples of so many cells.
+/// Implements [`FromRow`] for tuples of each length.
 macro_rules! tuples {
     ($($($cell:ident)*;)*) => {$(
         impl<$($cell: RowCell),*> FromRow for ($($cell,)*) {

@@ -1,7 +1,7 @@
 //! Functions and aggregates in Rust, under names that queries call.
 
 use crate::cell::{RowCell, TypedCell};
-use crate::closure::{Closure, ClosureStep, ScanState};
+use crate::closure::{Closure, ClosureInputs, ClosureStep, ScanState};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -29,28 +29,48 @@ pub(crate) enum FunctionKind {
     Aggregate { name: String, arg: Type, ret: Type, new: UserAggregate },
 }
 
+/// Both forms of a function: how it is called with the values of a row, and, where columns hold all
+/// of them themselves, with a row of columns.
+fn forms(
+    by_row: impl Fn(&[Value]) -> Value + Send + Sync + 'static,
+    of_row: Option<impl Fn(&[&Column], usize) -> Option<u128> + Send + Sync + 'static>,
+) -> ScalarForms {
+    let by_column = of_row.map(|of_row| {
+        Arc::new(move |columns: &[&Column], rows: Bits, out: &mut Column| {
+            rows.each(|i| of_row(columns, i).into_iter().for_each(|raw| out.set_raw(i, raw)));
+        }) as ColumnScalar
+    });
+    ScalarForms { by_row: Arc::new(by_row), by_column }
+}
+
 impl Function {
-    pub(crate) fn of_closure<Args, Out: RowCell, const N: usize, F: Closure<Args, Out, N>>(
+    pub(crate) fn of_closure<Args, Out, const N: usize, F>(
         name: Option<&str>,
         closure: F,
-    ) -> Function {
-        let (closure, name) = (Arc::new(closure), name.map(str::to_owned));
-        let by_column = F::is_fixed().then(|| {
-            let closure = Arc::clone(&closure);
-            Arc::new(move |columns: &[&Column], rows, out: &mut Column| {
-                closure.call_columns(columns, rows, out);
-            }) as ColumnScalar
-        });
-        let by_row = Arc::new(move |values: &[Value]| closure.call(values));
-        let forms = ScalarForms { by_row, by_column };
-        Function(Arc::new(FunctionKind::Scalar { name, args: F::types(), ret: Out::COLUMN, forms }))
+    ) -> Function
+    where
+        Args: ClosureInputs<N>,
+        Out: RowCell,
+        F: Closure<Args, Out, N>,
+    {
+        let (by_row, by_column) = (Arc::new(closure), Args::IS_FIXED && Out::IS_FIXED);
+        let closure = Arc::clone(&by_row);
+        let forms = forms(
+            move |values| {
+                Args::take(values).map_or(Value::Absent, |args| by_row.call(args).value())
+            },
+            by_column.then_some(move |columns: &[&Column], row| {
+                closure.call(Args::take_of(columns, row)?).raw()
+            }),
+        );
+        Function::scalar(name, Args::types(), Out::COLUMN, forms)
     }
 
     /// One without arguments, which gives a value that has a type.
     pub(crate) fn of_constant(value: Value) -> Function {
-        let (ret, call) = (value.ty().expect("a value"), move |_: &[Value]| value.clone());
-        let forms = ScalarForms { by_row: Arc::new(call), by_column: None };
-        Function(Arc::new(FunctionKind::Scalar { name: None, args: Vec::new(), ret, forms }))
+        let ret = value.ty().expect("a value");
+        let by_row = Arc::new(move |_: &[Value]| value.clone());
+        Function::scalar(None, Vec::new(), ret, ScalarForms { by_row, by_column: None })
     }
 
     /// One function for each cell of the state.
@@ -59,35 +79,35 @@ impl Function {
     ) -> Vec<Function>
     where
         State: ScanState<CELLS>,
+        Args: ClosureInputs<N>,
         F: ClosureStep<State, Args, N>,
     {
         let (step, states) = (Arc::new(step), State::types());
         let of_cell = |(at, ret): (usize, &Type)| {
-            let by_column = (F::is_fixed() && State::is_fixed()).then(|| {
-                let step = Arc::clone(&step);
-                Arc::new(move |columns: &[&Column], rows: Bits, out: &mut Column| {
-                    let (state, inputs) = columns.split_at(CELLS);
-                    rows.each(|i| {
-                        let state = State::of_columns(state, i);
-                        let next = state.and_then(|state| step.step_of(state, inputs, i));
-                        if let Some(raw) = next.and_then(|state| state.raw(at)) {
-                            out.set_raw(i, raw);
-                        }
-                    });
-                }) as ColumnScalar
-            });
-            let step = Arc::clone(&step);
-            let by_row = Arc::new(move |values: &[Value]| {
+            let (by_row, step) = (Arc::clone(&step), Arc::clone(&step));
+            let next = move |values: &[Value]| {
                 let (state, inputs) = values.split_at(CELLS);
-                let next = State::of(state).and_then(|state| step.step(state, inputs));
-                next.map_or(Value::Absent, |state| state.values().swap_remove(at))
-            });
-            let args = [states.clone(), F::types()].concat();
-            let forms = ScalarForms { by_row, by_column };
-            let ret = ret.clone();
-            Function(Arc::new(FunctionKind::Scalar { name: None, args, ret, forms }))
+                Some(by_row.step(State::of(state)?, Args::take(inputs)?))
+            };
+            let forms = forms(
+                move |values| {
+                    next(values).map_or(Value::Absent, |state| state.values().swap_remove(at))
+                },
+                (Args::IS_FIXED && State::IS_FIXED).then_some(move |columns: &[&Column], row| {
+                    let (state, inputs) = columns.split_at(CELLS);
+                    let inputs = Args::take_of(inputs, row)?;
+                    step.step(State::of_columns(state, row)?, inputs).raw(at)
+                }),
+            );
+            let args = [states.clone(), Args::types()].concat();
+            Function::scalar(None, args, ret.clone(), forms)
         };
         states.iter().enumerate().map(of_cell).collect()
+    }
+
+    fn scalar(name: Option<&str>, args: Vec<Type>, ret: Type, forms: ScalarForms) -> Function {
+        let name = name.map(str::to_owned);
+        Function(Arc::new(FunctionKind::Scalar { name, args, ret, forms }))
     }
 
     /// The name that it was given.
@@ -137,7 +157,7 @@ impl fmt::Debug for Function {
 /// assert_eq!(rows.len(), 1);
 /// # Ok::<(), weir_stream::StreamError>(())
 /// ```
-pub fn function<Args, Out: RowCell, const N: usize>(
+pub fn function<Args: ClosureInputs<N>, Out: RowCell, const N: usize>(
     name: &str,
     closure: impl Closure<Args, Out, N>,
 ) -> Function {

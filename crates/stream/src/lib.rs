@@ -166,7 +166,7 @@ mod run;
 mod stream;
 
 pub use cell::{RowCell, TypedCell};
-pub use closure::{Closure, ClosureInput, ClosureStep, HasNone, ScanState};
+pub use closure::{Closure, ClosureInput, ClosureInputs, ClosureStep, HasNone, ScanState};
 pub use error::StreamError;
 pub use from_row::{Cells, ColumnOf, FromRow};
 pub use function::{Aggregate, Function, aggregate, function};

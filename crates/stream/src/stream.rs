@@ -1,7 +1,7 @@
 //! Streams: stages of the language, of which closures are parts.
 
 use crate::cell::RowCell;
-use crate::closure::{Closure, ClosureStep, ScanState};
+use crate::closure::{Closure, ClosureInputs, ClosureStep, ScanState};
 use crate::function::Function;
 use std::sync::Arc;
 use weir_plan::Value;
@@ -142,7 +142,7 @@ impl Stream {
     /// # Ok::<(), weir_stream::StreamError>(())
     /// ```
     #[must_use]
-    pub fn filter_by<Args, const N: usize>(
+    pub fn filter_by<Args: ClosureInputs<N>, const N: usize>(
         self,
         inputs: [&str; N],
         closure: impl Closure<Args, bool, N>,
@@ -164,7 +164,7 @@ impl Stream {
     /// # Ok::<(), weir_stream::StreamError>(())
     /// ```
     #[must_use]
-    pub fn extend_by<Args, Out: RowCell, const N: usize>(
+    pub fn extend_by<Args: ClosureInputs<N>, Out: RowCell, const N: usize>(
         self,
         name: &str,
         inputs: [&str; N],
@@ -203,13 +203,8 @@ impl Stream {
     ) -> Stream
     where
         State: ScanState<CELLS>,
+        Args: ClosureInputs<N>,
     {
-        fn arguments<S, A, const N: usize, F: ClosureStep<S, A, N>>(
-            _: &F,
-            of: &[&str; N],
-        ) -> String {
-            F::arguments(of)
-        }
         let between = |at: usize| StreamPart::text(if at > 0 { ", " } else { "" });
         let mut parts = vec![StreamPart::text("scan ")];
         for (at, (name, value)) in names.iter().zip(first.values()).enumerate() {
@@ -217,7 +212,7 @@ impl Stream {
             parts.push(StreamPart::start(name, value));
         }
         parts.push(StreamPart::Text(format!(" by {by}{} => (", end_of_comment(by))));
-        let called = format!("{}, {}", names.join(", "), arguments(&step, &inputs));
+        let called = format!("{}, {}", names.join(", "), Args::arguments(&inputs));
         for (at, function) in Function::of_step(step).into_iter().enumerate() {
             parts.extend([between(at), StreamPart::text("coalesce(")]);
             parts.push(StreamPart::Call(function, called.clone()));
@@ -292,13 +287,13 @@ impl Stream {
         self
     }
 
-    fn call<Args, Out: RowCell, const N: usize, F: Closure<Args, Out, N>>(
+    fn call<Args: ClosureInputs<N>, Out: RowCell, const N: usize>(
         self,
         before: String,
         inputs: [&str; N],
-        closure: F,
+        closure: impl Closure<Args, Out, N>,
     ) -> Stream {
-        let arguments = F::arguments(&inputs);
+        let arguments = Args::arguments(&inputs);
         let call = StreamPart::Call(Function::of_closure(None, closure), arguments);
         self.then([StreamPart::Text(before), call])
     }

@@ -187,7 +187,7 @@ fn the_example_of_a_site_fits_the_library() {
     assert!(!said.contains("no query has a param called"), "{said}");
 }
 
-/// Sets that only a site can fill are empty until it does. Each is told.
+/// Some sets are empty until a site fills them. The docs and the example list all of these.
 #[test]
 fn the_facts_of_a_site_are_listed() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a text");
