@@ -17,6 +17,16 @@ const ABOVE: u64 = V4 >> 32;
 /// The bit in which the two blocks differ.
 const APART: u64 = 1 << 32;
 
+/// The form in which addresses are written where a format has both.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum AddressForm {
+    /// Their bytes, in the order of the wire: small, and in the order of the numbers.
+    #[default]
+    Bytes,
+    /// As people write them.
+    Text,
+}
+
 /// The number of an address.
 pub const fn number(address: IpAddr) -> u128 {
     match address {

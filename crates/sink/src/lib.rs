@@ -1,5 +1,6 @@
 //! Rows out: tables for people, on terminals and in Markdown; JSON lines, CSV, TSV, EVE and
-//! InfluxDB's line protocol for programs; IPFIX and NetFlow 9 for collectors.
+//! InfluxDB's line protocol for programs; IPFIX and NetFlow 9 for collectors; Arrow and Parquet for
+//! databases (feature `tables`).
 //!
 //! Each sink takes the rows of a run through [`weir_engine::rows::Sink`] and writes them to any
 //! [`std::io::Write`]. JSON, CSV and TSV are exact: an integer, a time or a duration read back is
@@ -20,6 +21,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "tables")]
+mod arrow;
 pub mod copy;
 pub mod csv;
 pub mod delimited;

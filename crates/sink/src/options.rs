@@ -1,5 +1,6 @@
 //! How rows are written, in whatever format.
 
+use weir_base::address::AddressForm;
 use weir_plan::TimeZone;
 
 /// How times are written.
@@ -21,6 +22,8 @@ pub enum TimeFormat {
 pub struct RowOptions {
     /// How times are written.
     pub time: TimeFormat,
+    /// How addresses are written by formats that can hold their bytes.
+    pub addresses: AddressForm,
     /// Whether headings are bold, for a terminal.
     pub color: bool,
     /// Whether rows are shown whenever the sink is flushed, as befits a stream that may pause,

@@ -12,6 +12,8 @@ pub(crate) struct RowWriter<W> {
     pub(crate) buffer: Vec<u8>,
     /// Where each row ends in them.
     ends: Vec<usize>,
+    /// Rows that end, all of them, where the bytes end.
+    ending: u64,
     /// Rows given so far, and those of them that are written.
     given: u64,
     written: u64,
@@ -23,7 +25,7 @@ pub(crate) struct RowWriter<W> {
 impl<W: Write> RowWriter<W> {
     pub(crate) fn new(out: W, capacity: usize) -> RowWriter<W> {
         let (buffer, ends) = (Vec::with_capacity(capacity), Vec::new());
-        RowWriter { out, buffer, ends, given: 0, written: 0, failed: false, left_out: 0 }
+        RowWriter { out, buffer, ends, ending: 0, given: 0, written: 0, failed: false, left_out: 0 }
     }
 
     pub(crate) fn into_inner(self) -> W {
@@ -44,6 +46,18 @@ impl<W: Write> RowWriter<W> {
     #[inline]
     pub(crate) fn end_row(&mut self) {
         self.ends.push(self.buffer.len());
+    }
+
+    /// The last byte of the buffer is the last of all rows that were given.
+    #[cfg(feature = "tables")]
+    pub(crate) fn end_all(&mut self) {
+        self.ending = self.given - self.written;
+    }
+
+    /// Rows that were given could not be encoded: no more are written.
+    #[cfg(feature = "tables")]
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
     }
 
     /// A row that was given has no form.
@@ -69,6 +83,7 @@ impl<W: Write> RowWriter<W> {
     pub(crate) fn write_out(&mut self) -> io::Result<()> {
         let (bytes, result) = write_counted(&mut self.out, &self.buffer);
         self.written += self.ends.partition_point(|&end| end <= bytes) as u64;
+        self.written += std::mem::take(&mut self.ending) * u64::from(result.is_ok());
         self.buffer.clear();
         self.ends.clear();
         self.failed |= result.is_err();

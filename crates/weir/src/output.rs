@@ -48,9 +48,10 @@ pub(crate) fn row_format(
         (None, chosen, _) => choose(chosen, term),
     };
     if !format.is_text && term.stdout_tty && rows.out_dir.is_none() && rows.export.is_none() {
+        let export = if format == &ipfix::FORMAT { "--export HOST:PORT or " } else { "" };
         return Err(usage(format!(
             "-o {} is binary, and standard output is a terminal; redirect it to a file, or use \
-             --export HOST:PORT or --out-dir FOLDER",
+             {export}--out-dir FOLDER",
             format.name
         )));
     }

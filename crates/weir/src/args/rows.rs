@@ -1,11 +1,11 @@
 //! The options for rows: their form, which alerts are among them, and whom those are delivered to.
 
 use super::DeliverArgs;
-use super::values::{ExportTo, Names, Time, export, format};
+use super::values::{Addresses, ExportTo, Names, Time, export, format};
 use crate::zone::Zone;
 use clap::Args;
 use std::path::PathBuf;
-use weir_sink::{Format, TimeFormat};
+use weir_sink::{Format, RowOptions, TimeFormat};
 
 #[derive(Args, Debug)]
 pub(crate) struct RowArgs {
@@ -27,6 +27,10 @@ pub(crate) struct RowArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
     pub(crate) time: Time,
 
+    /// The form of addresses in Arrow and Parquet, which can hold their bytes
+    #[arg(long, value_enum, value_name = "FORM", default_value = "bytes")]
+    pub(crate) addresses: Addresses,
+
     /// The tool whose names columns have: ip.src is id.orig_h in Zeek, and src_ip in EVE
     #[arg(long, value_enum, value_name = "PROFILE", default_value = "native")]
     pub(crate) names: Names,
@@ -40,6 +44,15 @@ pub(crate) struct RowArgs {
 }
 
 impl RowArgs {
+    /// How rows are written, with times in a zone.
+    pub(crate) fn row_options(&self, zone: Zone) -> RowOptions {
+        RowOptions {
+            time: self.time_format(zone),
+            addresses: self.addresses.into(),
+            ..RowOptions::default()
+        }
+    }
+
     /// How times are written in a zone.
     pub(crate) fn time_format(&self, zone: Zone) -> TimeFormat {
         match (self.time, zone) {

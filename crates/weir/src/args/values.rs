@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::time::Duration;
+use weir_base::address::AddressForm;
 use weir_engine::limits::WORKERS_MAX;
 use weir_kafka::address::KafkaTopic;
 use weir_sink::limits::QUEUE_BATCHES_MAX;
@@ -12,8 +13,14 @@ use weir_sink::{FORMATS, Format};
 /// The name of a format for rows.
 pub(super) fn format() -> impl TypedValueParser<Value = &'static Format> {
     let value = |format: &&'static Format| PossibleValue::new(format.name).help(format.about);
-    PossibleValuesParser::new(FORMATS.iter().map(value))
-        .try_map(|name| Format::by_name(&name).ok_or("no such format"))
+    let elsewhere = ["arrow", "parquet"].into_iter().filter(|name| Format::by_name(name).is_none());
+    let elsewhere = elsewhere.map(|name| PossibleValue::new(name).hide(true));
+    PossibleValuesParser::new(FORMATS.iter().map(value).chain(elsewhere)).try_map(|name| {
+        Format::by_name(&name).ok_or(
+            "this weir was built without Arrow and Parquet: `cargo install --path crates/weir \
+             --features tables` builds one with them",
+        )
+    })
 }
 
 /// The name and value of a parameter.
@@ -148,6 +155,24 @@ pub(crate) enum Time {
     Epoch,
     /// Nanoseconds since 1970
     EpochNs,
+}
+
+/// The form of addresses, where a format has both.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Addresses {
+    /// Their 16 or 6 bytes
+    Bytes,
+    /// As people write them
+    Text,
+}
+
+impl From<Addresses> for AddressForm {
+    fn from(addresses: Addresses) -> AddressForm {
+        match addresses {
+            Addresses::Bytes => AddressForm::Bytes,
+            Addresses::Text => AddressForm::Text,
+        }
+    }
 }
 
 /// The tool whose names columns have.

@@ -282,11 +282,10 @@ fn sink(
     term: &Term,
 ) -> anyhow::Result<Box<dyn Sink>> {
     let options = RowOptions {
-        time: args.rows.time_format(args.rules.time_zone),
         color: term.color_out,
         // Rows come while probes run.
         stream: true,
-        titles: false,
+        ..args.rows.row_options(args.rules.time_zone)
     };
     let (names, stops) = (args.rows.names.into(), [Arc::clone(stop)]);
     let sink: Box<dyn Sink> = match files {

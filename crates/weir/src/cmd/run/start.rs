@@ -199,10 +199,10 @@ impl Run<'_> {
         self.rows_pipe = carriers.rows_pipe()?;
         let mut progress = self.progress(stream);
         let table = RowOptions {
-            time: self.options.rows.time_format(self.options.rules.time_zone),
             color: self.term.color_out,
             stream,
             titles: self.options.takes_programs(),
+            ..self.options.rows.row_options(self.options.rules.time_zone)
         };
         let changes = self.options.takes_programs().then(Arc::<Changes>::default);
         let running = std::mem::take(&mut self.running);

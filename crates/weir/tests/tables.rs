@@ -1,0 +1,180 @@
+//! Arrow and Parquet as others read them: PyArrow and DuckDB, which pip fetches, see the rows that
+//! Weir wrote.
+
+/// The message of a program that was built without them.
+#[test]
+#[cfg(not(feature = "tables"))]
+fn a_program_without_tables_says_how_to_get_them() {
+    for format in ["arrow", "parquet"] {
+        let mut weir = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+        let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/mixed.pcap");
+        let output = weir.args(["run", "flows", "-r", capture, "-o", format]).output();
+        let output = output.expect("the binary runs");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("built without Arrow and Parquet"), "{said}");
+        assert!(said.contains("cargo install --path crates/weir --features tables"), "{said}");
+    }
+}
+
+#[cfg(feature = "tables")]
+mod common;
+
+#[cfg(feature = "tables")]
+mod read {
+    use super::common::{root, skip};
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    /// The programs that read, by their versions.
+    const READERS: [&str; 2] = ["duckdb==2.0.1", "pyarrow==26.0.1"];
+
+    /// A folder that Python finds them in; `None` after saying that a test is skipped.
+    fn readers(test: &str) -> Option<PathBuf> {
+        let folder = root().join("target/tables").join(READERS.join("-"));
+        if folder.is_dir() {
+            return Some(folder);
+        }
+        let all = folder.parent().expect("it has one");
+        std::fs::create_dir_all(all).expect("a folder");
+        let made = tempfile::tempdir_in(all).expect("a folder");
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "-q", "--no-deps", "--only-binary", ":all:"]);
+        match pip.arg("--target").arg(made.path()).args(READERS).output() {
+            Ok(output) if output.status.success() => {
+                // Another test may have been faster.
+                let _ = std::fs::rename(made.path(), &folder);
+                Some(folder)
+            }
+            Ok(output) => {
+                let why = String::from_utf8_lossy(&output.stderr).into_owned();
+                skip(test, &format!("pip fetches no readers: {}", why.trim()));
+                None
+            }
+            Err(e) => {
+                skip(test, &format!("python3 -m pip: {e} (apt-get install python3-pip)"));
+                None
+            }
+        }
+    }
+
+    /// The lines that a program of Python prints.
+    fn python(readers: &Path, program: &str, args: &[&str]) -> String {
+        let mut python = Command::new("python3");
+        python.env("PYTHONPATH", readers).args(["-c", program]).args(args);
+        let output = python.output().expect("python runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    fn weir(args: &[&str]) -> Vec<u8> {
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let output = weir.current_dir(root()).args(args).output().expect("weir runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {errors}");
+        output.stdout
+    }
+
+    /// A row has a value of each type, and some that are absent.
+    const EVERY_TYPE: &str = "packets | where ip | project ts, ip.src, eth.src, len, dns, dns.qname, \
+                              payload, share = len / 3.0, since = ts - @2024-01-01, \
+                              v6 = ip.version == 6";
+
+    /// Prints a file as Weir writes CSV with times in nanoseconds.
+    const AS_CSV: &str = r#"
+import csv, ipaddress, sys, pyarrow as pa, pyarrow.ipc, pyarrow.parquet
+name = sys.argv[1]
+if name.endswith(".parquet"):
+    table = pa.parquet.read_table(name)
+else:
+    table = pa.ipc.open_stream(name).read_all()
+def address(b):
+    four = b.startswith(bytes(10) + b"\xff\xff")
+    return str(ipaddress.ip_address(b[12:] if four else b))
+def seconds(ns):
+    sign, ns = "-" if ns < 0 else "", abs(ns)
+    whole, part = divmod(ns, 10**9)
+    return sign + (f"{whole}.{part:09}".rstrip("0").rstrip("."))
+def cell(field, value):
+    kind = (field.metadata or {}).get(b"ARROW:extension:name")
+    if value is None: return ""
+    if kind == b"weir.ip": return address(value)
+    if kind == b"weir.mac": return value.hex(":")
+    if pa.types.is_duration(field.type): return seconds(value)
+    if isinstance(value, bool): return str(value).lower()
+    if isinstance(value, bytes): return value.hex()
+    return str(value)
+columns = []
+for field, column in zip(table.schema, table.columns):
+    if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
+        column = column.cast(pa.int64())
+    columns.append([cell(field, value) for value in column.to_pylist()])
+out = csv.writer(sys.stdout, lineterminator="\n")
+out.writerow(table.schema.names)
+out.writerows(zip(*columns))
+"#;
+
+    #[test]
+    fn pyarrow_reads_what_was_written() {
+        let Some(readers) = readers("tables::pyarrow_reads_what_was_written") else { return };
+        let folder = tempfile::tempdir().expect("a folder");
+        for (format, ending) in [("arrow", "arrows"), ("parquet", "parquet")] {
+            for capture in ["fixtures/mixed.pcap", "fixtures/dns.pcap", "fixtures/vlan.pcap"] {
+                let rows = |more: &[&str]| {
+                    weir(&[&["run", "-e", EVERY_TYPE, "-r", capture, "-q"], more].concat())
+                };
+                let file = folder.path().join(format!("rows.{ending}"));
+                std::fs::write(&file, rows(&["-o", format])).expect("written");
+                let read = python(&readers, AS_CSV, &[file.to_str().expect("UTF-8")]);
+                let want = rows(&["-o", "csv", "--time", "epoch-ns"]);
+                assert_eq!(read, String::from_utf8(want).expect("text"), "{format} {capture}");
+            }
+        }
+    }
+
+    /// A query of DuckDB over Parquet, and what Weir says to the same question.
+    #[test]
+    fn duckdb_asks_what_was_written() {
+        let Some(readers) = readers("tables::duckdb_asks_what_was_written") else { return };
+        let folder = tempfile::tempdir().expect("a folder");
+        let flows = "packets | where ip | summarize n = count(), bytes = sum(len), first = min(ts) \
+                     by ip.src, ip.dst";
+        let out = folder.path().join("flows");
+        let out = out.to_str().expect("UTF-8");
+        let capture = ["-r", "fixtures/mixed.pcap", "-q"];
+        let write = ["run", "-e", flows, "-o", "parquet", "--out-dir", out, "--addresses", "text"];
+        weir(&[&write[..], &capture].concat());
+        let sql = r#"
+import duckdb, sys
+for row in duckdb.sql(f'''
+    select "ip.src", sum(n)::bigint, sum(bytes)::bigint, epoch_ns(min("first"))
+    from '{sys.argv[1]}/*.parquet' where "ip.src" not like '%:%'
+    group by all order by 1
+''').fetchall():
+    print(*row, sep=",")
+"#;
+        let read = python(&readers, sql, &[out]);
+        let same = "packets | where ip and ip.version == 4 | summarize n = count(), \
+                    bytes = sum(len), first = min(ts) by ip.src";
+        let ask = ["run", "-e", same, "-o", "csv", "--time", "epoch-ns"];
+        let want = String::from_utf8(weir(&[&ask[..], &capture].concat())).expect("text");
+        let mut want: Vec<&str> = want.lines().skip(1).collect();
+        want.sort_unstable();
+        assert!(want.len() > 3, "{want:?}");
+        assert_eq!(read.lines().collect::<Vec<_>>(), want);
+    }
+
+    /// No terminal shows them, and one place holds one output.
+    #[test]
+    fn wrong_places_are_refused() {
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let two =
+            "let a = packets | summarize n = count()\nlet b = packets | summarize n = sum(len)";
+        let args = ["run", "-e", two, "-r", "fixtures/mixed.pcap", "-o", "parquet"];
+        let output = weir.current_dir(root()).args(args).output().expect("weir runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("Parquet holds the rows of one"), "{said}");
+    }
+}
