@@ -8,7 +8,7 @@ use crate::rows::{cell, set_cell};
 use weir_base::address::is_v4;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
-use weir_plan::{BinaryOp, Value};
+use weir_plan::{BinaryOp, Type, Value};
 
 impl Ctx<'_> {
     /// Makes sure that the column behind a value is valid for `rows` and says where it stands.
@@ -253,8 +253,7 @@ impl Ctx<'_> {
         col.present = Bits::NONE;
         let there = args.iter().fold(rows, |left, (a, _)| left.and(self.column(a.out()).present));
         if let Some(by_column) = &f.by_column {
-            let columns: Vec<&Column> = args.iter().map(|(a, _)| self.column(a.out())).collect();
-            by_column(&columns, there, &mut col);
+            self.with_columns(args, |columns| by_column(columns, there, &mut col));
             return self.put(*out, col);
         }
         let mut values: Vec<Value> = Vec::with_capacity(args.len());
@@ -269,6 +268,21 @@ impl Ctx<'_> {
             }
         }
         self.put(*out, col)
+    }
+
+    /// Calls with the columns of arguments, which are few: no memory is asked for per batch.
+    fn with_columns(&self, args: &[(Val, Type)], call: impl FnOnce(&[&Column])) {
+        const FEW: usize = 8;
+        let column = |(a, _): &(Val, Type)| self.column(a.out());
+        match args {
+            [] => call(&[]),
+            [first, others @ ..] if others.len() < FEW => {
+                let mut columns = [column(first); FEW];
+                columns[1..].iter_mut().zip(others).for_each(|(to, a)| *to = column(a));
+                call(&columns[..args.len()]);
+            }
+            _ => call(&args.iter().map(column).collect::<Vec<_>>()),
+        }
     }
 
     /// Gives the rows of a register the value of a branch; returns which have one.
