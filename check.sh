@@ -152,41 +152,63 @@ cargo clippy --workspace --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features "$all" --no-deps --quiet
 
 # Tests over Kafka, Flink, a browser and receivers of alerts wait more than they compute: they run
-# beside those that only compute, which yield to them, and some of them beside each other. All
-# others, some of which watch a clock, come after these.
+# beside those that only compute, which yield to them, and some of them beside each other. Tests on
+# wires of their own wait, too, but watch a clock: they run beside each other alone, after those that
+# compute. All others come one after the other.
 waits=("cluster kafka" flink "deliver page")
-computes="agree exchange floods hellos meters oracle populations privacy sim together truth tshark"
+computes="agree exchange floods hellos meters oracle populations privacy sim smoke together truth tshark"
+wires=(wires "dpdk held" "live offload")
 tests() { printf -- '--test %s ' "$@"; }
 rest() {
     local file name
-    for file in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
+    for file in crates/*/tests/*.rs crates/*/tests/*/main.rs bench/tests/*.rs; do
         name=${file%/main.rs} name=${name%.rs} name=${name##*/}
-        [[ " ${waits[*]} $computes " = *" $name "* ]] || echo "$name"
+        [[ " ${waits[*]} $computes ${wires[*]} " = *" $name "* ]] || echo "$name"
     done | sort -u
 }
+# Starts lists of programs beside each other; `ended` waits for all that were started, and shows what
+# they printed.
 # Names of tests are words.
 # shellcheck disable=SC2086,SC2046
-run_all() {
-    local built=(--workspace --features "$all") status=0 some beside=()
-    cargo test "${built[@]}" --no-run
-    rm -f target/waiting.*.log
-    for some in "${waits[@]}"; do
+beside() {
+    local some
+    for some; do
         (
-            log="target/waiting.${some// /-}.log"
+            log="target/beside.${some// /-}.log"
             run "${built[@]}" $(tests $some) -- --show-output >/dev/null
         ) &
-        beside+=($!)
+        started+=($!)
     done
+}
+ended() {
+    local one status=0
+    for one in "${started[@]}"; do
+        wait "$one" || status=$?
+    done
+    cat target/beside.*.log | tee -a "$log"
+    rm -f target/beside.*.log
+    started=()
+    return "$status"
+}
+# shellcheck disable=SC2086,SC2046
+run_all() {
+    local built=(--workspace --features "$all") started=() status=0 one
+    cargo test "${built[@]}" --no-run 2>&1 | tee target/built.log
+    rm -f target/beside.*.log
+    beside "${waits[@]}"
     (
         renice -n 10 "$BASHPID" >/dev/null
         run "${built[@]}" $(tests $computes) -- --show-output
     ) || status=$?
+    ended || status=$?
+    beside "${wires[@]}"
+    ended || status=$?
     run "${built[@]}" --lib --bins --examples $(tests $(rest)) -- --show-output || status=$?
     run "${built[@]}" --doc || status=$?
-    for some in "${beside[@]}"; do
-        wait "$some" || status=$?
+    # A program that no list names would pass unseen.
+    for one in $(sed -n 's/^ *Executable .*(\(.*\))$/\1/p' target/built.log); do
+        grep -qF "($one)" "$log" || { echo "check.sh: not run: $one" >&2; status=1; }
     done
-    cat target/waiting.*.log | tee -a "$log"
     return "$status"
 }
 run_all

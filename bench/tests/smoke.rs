@@ -246,6 +246,12 @@ fn kafka_and_flink() {
     let (out, json) = (folder.path().join("out"), folder.path().join("cluster.json"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
     command.args(["cluster", "--check", "--rounds", "1", "-n", "200000"]);
+    // The engine of the job that is built with the tests is there already.
+    let engine =
+        Path::new(env!("CARGO_BIN_EXE_weir-bench")).with_file_name("deps/libweir_native.so");
+    if engine.is_file() {
+        command.env("WEIR_NATIVE", engine);
+    }
     let output = command.arg("--json").arg(&json).arg("--out").arg(&out).output().expect("runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     // The binary of Weir lies beside this one only where the whole workspace was built.
