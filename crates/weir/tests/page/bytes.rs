@@ -276,9 +276,12 @@ fn many_browsers_and_one_that_never_reads() {
     // The ring, the rows that are kept, and the tables: none of it is for each browser.
     assert!(memory < 600 << 20, "{memory} bytes");
     served.end();
-    for reader in readers {
-        assert_eq!(reader.join().expect("it reads"), sent);
+    // On a busy machine some get less, and are told.
+    let told: Vec<_> = readers.into_iter().map(|r| r.join().expect("it reads")).collect();
+    for &(packets, skipped) in &told {
+        assert!(packets == sent || packets < sent && skipped > 0, "{sent} packets: {told:?}");
     }
+    assert!(told.contains(&(sent, 0)), "{sent} packets: {told:?}");
     drop((deaf, silent));
 }
 
@@ -289,19 +292,21 @@ fn memory_most(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
-/// The packets that the rows of page-traffic count, up to the end of the stream.
-fn packets_told(mut stream: TcpStream) -> u64 {
+/// The packets that the rows of page-traffic count, up to the end of the stream, and how many rows
+/// were left out.
+fn packets_told(mut stream: TcpStream) -> (u64, u64) {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an end");
-    let mut told = 0;
+    let (mut told, mut skipped) = (0, 0);
     for line in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
         let event: Value = serde_json::from_str(line).expect("JSON");
         if event["program"] == "page-traffic" {
             let rows = event["rows"].as_array().expect("rows");
             told += rows.iter().map(|row| row["packets"].as_u64().expect("a count")).sum::<u64>();
+            skipped += event["skipped"].as_u64().expect("a count");
         }
     }
-    told
+    (told, skipped)
 }
 
 /// The ring of a run over a wire has the packets of a row, and says what it has no more.
