@@ -5,15 +5,16 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
 use std::error::Error;
+use std::fs::File;
 use std::io;
 
 /// A way to write record batches. Its bytes gather in its memory.
-pub(super) trait Encoding: Sized {
-    /// Its name in a sentence.
-    const TITLE: &'static str;
+pub trait Encoding: Sized {
     /// Whether rows can be read before the end is written.
     const IS_READ_BEFORE_ITS_END: bool;
 
@@ -44,10 +45,9 @@ fn failed(e: impl Error + Send + Sync + 'static) -> io::Error {
 }
 
 /// The streaming format of Arrow's IPC.
-pub(super) struct Stream(StreamWriter<Vec<u8>>);
+pub struct Stream(StreamWriter<Vec<u8>>);
 
 impl Encoding for Stream {
-    const TITLE: &'static str = "Arrow";
     const IS_READ_BEFORE_ITS_END: bool = true;
 
     fn begin(schema: &SchemaRef) -> io::Result<Stream> {
@@ -68,21 +68,58 @@ impl Encoding for Stream {
 }
 
 /// Parquet, compressed by Zstandard.
-pub(super) struct ParquetFile(ArrowWriter<Vec<u8>>);
+pub struct ParquetFile(ArrowWriter<Vec<u8>>);
+
+impl ParquetFile {
+    /// A file that has a Bloom filter for some columns, so that a reader who looks for one of their
+    /// values skips row groups without it.
+    ///
+    /// # Errors
+    /// As for [`Encoding::begin`].
+    pub fn with_filters<'a>(
+        schema: &SchemaRef,
+        columns: impl Iterator<Item = &'a str>,
+    ) -> io::Result<ParquetFile> {
+        let enabled = |properties: WriterPropertiesBuilder, column: &str| {
+            properties.set_column_bloom_filter_enabled(ColumnPath::from(column), true)
+        };
+        ParquetFile::by(schema, columns.fold(properties(), enabled))
+    }
+
+    fn by(schema: &SchemaRef, properties: WriterPropertiesBuilder) -> io::Result<ParquetFile> {
+        let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties.build()));
+        writer.map(ParquetFile).map_err(failed)
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn memory(&self) -> usize {
+        self.0.memory_size() + self.0.inner().len()
+    }
+}
+
+/// Our choices for Parquet.
+fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+        .set_created_by(concat!("weir version ", env!("CARGO_PKG_VERSION")).to_owned())
+}
+
+/// The schema of a Parquet file.
+///
+/// # Errors
+/// Where it is none, or can't be read.
+pub fn schema_of_file(file: &File) -> io::Result<SchemaRef> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file.try_clone()?).map_err(failed)?;
+    Ok(reader.schema().clone())
+}
 
 impl Encoding for ParquetFile {
-    const TITLE: &'static str = "Parquet";
     const IS_READ_BEFORE_ITS_END: bool = false;
 
     fn begin(schema: &SchemaRef) -> io::Result<ParquetFile> {
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
-            .set_created_by(concat!("weir version ", env!("CARGO_PKG_VERSION")).to_owned())
-            .build();
-        let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties));
-        writer.map(ParquetFile).map_err(failed)
+        ParquetFile::by(schema, properties())
     }
 
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {

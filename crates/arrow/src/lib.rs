@@ -1,5 +1,5 @@
-//! Rows as record batches of [Apache Arrow](https://arrow.apache.org/docs/format/Columnar.html):
-//! what its stream and Parquet are written from.
+//! Rows as record batches of [Apache Arrow](https://arrow.apache.org/docs/format/Columnar.html),
+//! and their bytes: the stream of Arrow, and Apache Parquet.
 //!
 //! | type of Weir | type of Arrow |
 //! |---|---|
@@ -22,9 +22,14 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+mod encoding;
 mod gathering;
 mod limits;
 mod schema;
 
+pub use encoding::{Encoding, ParquetFile, Stream, schema_of_file};
 pub use gathering::Gathering;
 pub use schema::{IP_EXTENSION, MAC_EXTENSION, schema_of};
+
+/// The crates of Apache, to read what is written.
+pub use {arrow_array, arrow_ipc, arrow_schema, parquet};

@@ -2,7 +2,7 @@
 
 use rustix::system::uname;
 use rustix::thread::CapabilitySet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The files and permissions that a run still needs. Files and sockets that are open already are
 /// not listed here.
@@ -93,6 +93,12 @@ impl Needs {
             self.capabilities |= CapabilitySet::DAC_OVERRIDE;
         }
         self.write.extend(folders);
+    }
+
+    /// A folder below which folders and files are made and looked for.
+    pub fn store(&mut self, folder: &Path) {
+        self.folders(vec![folder.to_owned()]);
+        self.read.push(folder.to_owned());
     }
 
     /// TUN and TAP devices that may disappear and come back.

@@ -2,10 +2,8 @@
 //! a [`Format`], and one line of [`FORMATS`]; values of `-o`, help, messages, endings of files and
 //! the check of the reference are made from them.
 
-#[cfg(feature = "tables")]
-use crate::arrow;
 use crate::format::Format;
-use crate::{csv, eve, influx, ipfix, json, markdown, table, tsv};
+use crate::{arrow, csv, eve, influx, ipfix, json, markdown, table, tsv};
 
 /// Every format, in the order in which people are told of them.
 pub static FORMATS: &[&Format] = &[
@@ -17,9 +15,7 @@ pub static FORMATS: &[&Format] = &[
     &eve::FORMAT,
     &ipfix::FORMAT,
     &influx::FORMAT,
-    #[cfg(feature = "tables")]
     &arrow::STREAM,
-    #[cfg(feature = "tables")]
     &arrow::PARQUET,
 ];
 

@@ -21,7 +21,6 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "tables")]
 mod arrow;
 pub mod copy;
 pub mod csv;

@@ -25,12 +25,3 @@ pub const IPFIX_DATAGRAM_BYTES: usize = 1400;
 
 /// Bytes of a text in an IPFIX record, beyond which it is cut.
 pub const IPFIX_TEXT_BYTES: usize = 8 << 10;
-
-/// Rows of a row group of Parquet: what a reader skips or reads as a whole, and shares out among
-/// cores.
-#[cfg(feature = "tables")]
-pub(crate) const ROW_GROUP_ROWS: usize = 1 << 17;
-
-/// Bytes of a row group, encoded, which is in memory until it is written.
-#[cfg(feature = "tables")]
-pub(crate) const ROW_GROUP_BYTES: usize = 128 << 20;

@@ -9,16 +9,17 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{ToSocketAddrs as _, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use weir_archive::StoreOptions;
 use weir_capture::write::{FilesInUse, Folder, Made, StoppableWriter, Untouched, WriteError};
 use weir_control::Cleanup;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Program, Schema, Type, Value};
 use weir_sink::{
-    FORMATS, Format, Holds, Ipfix, Names, RowOptions, Split, TimeFormat, ipfix, json, table,
+    FORMATS, Format, Holds, Ipfix, Named, Names, RowOptions, Split, TimeFormat, ipfix, json, table,
 };
 
 /// The format asked for, or the one that fits where rows go.
@@ -39,9 +40,13 @@ pub(crate) fn row_format(
     changes: bool,
     term: &Term,
 ) -> anyhow::Result<&'static Format> {
+    if rows.store.is_some() && !weir_archive::is_linked() {
+        return Err(usage(format!("--store: {}", weir_archive::NOT_LINKED)));
+    }
     let printed = printed(program);
     let exported = rows.export.as_ref().map(|to| to.version);
-    let format = match (exported, rows.output, &rows.out_dir) {
+    let folder = rows.out_dir.as_ref().or(rows.store.as_ref());
+    let format = match (exported, rows.output, folder) {
         (Some(ExportVersion::Ipfix), ..) => &ipfix::FORMAT,
         (Some(ExportVersion::Netflow9), ..) => &ipfix::NETFLOW9,
         (None, None, Some(_)) => &json::FORMAT,
@@ -55,7 +60,7 @@ pub(crate) fn row_format(
             format.name
         )));
     }
-    if (printed > 1 || changes) && rows.out_dir.is_none() {
+    if (printed > 1 || changes) && !rows.go_to_files() {
         let outputs = match changes {
             true => "outputs come and go".to_owned(),
             false => format!("there are {printed} outputs"),
@@ -155,6 +160,23 @@ impl Sink for Prompt<'_> {
     fn unwritten(&self) -> u64 {
         self.0.unwritten()
     }
+}
+
+/// The folder that rows are stored below, which is made if need be: where it really is.
+pub(crate) fn store_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    let named = || format!("--store {}", folder.display());
+    fs::create_dir_all(folder).with_context(named)?;
+    folder.canonicalize().with_context(named)
+}
+
+/// A sink that stores rows below a folder.
+pub(crate) fn stored(
+    folder: &Path,
+    options: RowOptions,
+    names: Names,
+) -> io::Result<Box<dyn Sink>> {
+    let options = StoreOptions { addresses: options.addresses, is_live: options.stream };
+    Ok(Box::new(Named::new(names, weir_archive::store(folder, options)?)))
 }
 
 /// A file for rows, which is emptied once it is written to; before that, it is removed again where

@@ -5,14 +5,14 @@
 #[test]
 #[cfg(not(feature = "tables"))]
 fn a_program_without_tables_says_how_to_get_them() {
-    for format in ["arrow", "parquet"] {
+    for to in [["-o", "arrow"], ["-o", "parquet"], ["--store", "nowhere"]] {
         let mut weir = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
         let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/mixed.pcap");
-        let output = weir.args(["run", "flows", "-r", capture, "-o", format]).output();
+        let output = weir.args(["run", "flow_meter", "-r", capture]).args(to).output();
         let output = output.expect("the binary runs");
         let said = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("built without Arrow and Parquet"), "{said}");
+        assert!(said.contains("weir was built without"), "{said}");
         assert!(said.contains("cargo install --path crates/weir --features tables"), "{said}");
     }
 }
@@ -77,8 +77,8 @@ mod read {
     }
 
     /// A row has a value of each type, and some that are absent.
-    const EVERY_TYPE: &str = "packets | where ip | project ts, ip.src, eth.src, len, dns, dns.qname, \
-                              payload, share = len / 3.0, since = ts - @2024-01-01, \
+    const EVERY_TYPE: &str = "packets | where ip | project ts, ip.src, eth.src, len, dns, \
+                              dns.qname, payload, share = len / 3.0, since = ts - @2024-01-01, \
                               v6 = ip.version == 6";
 
     /// Prints a file as Weir writes CSV with times in nanoseconds.
@@ -163,6 +163,123 @@ for row in duckdb.sql(f'''
         want.sort_unstable();
         assert!(want.len() > 3, "{want:?}");
         assert_eq!(read.lines().collect::<Vec<_>>(), want);
+    }
+
+    /// The commands of the documentation over a capture, and what DuckDB is asked there.
+    #[test]
+    fn commands_of_the_documentation_do_what_they_say() {
+        let Some(readers) = readers("tables::commands_of_the_documentation") else { return };
+        let page = super::common::text("docs/tables.md");
+        let place = super::common::workplace();
+        let folder = std::path::Path::new(env!("CARGO_BIN_EXE_weir")).parent().expect("a folder");
+        let (mut commands, mut questions) = (0, 0);
+        for (tag, body) in page.split("```").skip(1).step_by(2).filter_map(|b| b.split_once('\n')) {
+            if tag == "sh" && body.starts_with("weir ") {
+                let mut sh = Command::new("sh");
+                sh.current_dir(place.path()).args(["-ec", "PATH=$0:$PATH\n eval \"$1\""]);
+                let output = sh.arg(folder).arg(body).output().expect("a shell");
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{body}: {errors}");
+                commands += 1;
+            } else if tag == "sql" {
+                let ask = "import duckdb, sys; print(len(duckdb.sql(sys.argv[1]).fetchall()))";
+                let mut python = Command::new("python3");
+                python.env("PYTHONPATH", &readers).current_dir(place.path());
+                let output = python.args(["-c", ask, body]).output().expect("python runs");
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{body}: {errors}");
+                assert_ne!(output.stdout, b"0\n", "{body}");
+                questions += 1;
+            }
+        }
+        assert!(commands >= 2 && questions >= 2, "{commands} commands, {questions} questions");
+    }
+
+    /// A capture over 40 hours: 4,000 packets of 60 bytes an hour, by as many hosts.
+    fn long_capture(path: &Path) {
+        let mut bytes = [0xa1b2_3c4d_u32.to_le_bytes(), [2, 0, 4, 0], [0; 4], [0; 4]].concat();
+        bytes.extend([65_535_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat());
+        for n in 0..HOURS * PER_HOUR {
+            let ns = u64::from(n) * 3_600_000_000_000 / u64::from(PER_HOUR);
+            let seconds = 1_714_564_800 + (ns / 1_000_000_000) as u32;
+            let head = [seconds, (ns % 1_000_000_000) as u32, 60, 60];
+            bytes.extend(head.into_iter().flat_map(u32::to_le_bytes));
+            let mut frame = [0; 60];
+            frame[12..14].copy_from_slice(&[8, 0]);
+            let ip = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10];
+            frame[14..27].copy_from_slice(&ip);
+            frame[27..30].copy_from_slice(&n.to_be_bytes()[1..]);
+            frame[30..34].copy_from_slice(&[192, 0, 2, 1]);
+            bytes.extend(frame);
+        }
+        std::fs::write(path, bytes).expect("written");
+    }
+
+    const HOURS: u32 = 40;
+    const PER_HOUR: u32 = 4_000;
+
+    /// A run that is killed leaves whole files, and when it is done again, no row is there twice.
+    #[test]
+    fn a_run_that_is_killed_leaves_whole_files() {
+        let Some(readers) = readers("tables::a_run_that_is_killed") else { return };
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+        long_capture(folder.path().join("long.pcap").as_path());
+        let (capture, archive) = (place("long.pcap"), place("archive"));
+        let query = "packets | project ts, ip.src, len";
+        let args = ["run", "-e", query, "-r", &capture, "-q", "--store", &archive];
+        let count = r#"
+import duckdb, sys
+print(duckdb.sql(f"""select count(*), count(distinct "ip.src"), count(distinct hour),
+    bool_and(hour(ts) = hour::int and ts::date = date)
+    from read_parquet('{sys.argv[1]}/*/*/*/*.parquet')""").fetchall()[0])
+"#;
+        let mut left_some = 0;
+        for n in 1..60 {
+            let mut killed = Command::new("timeout");
+            killed.args(["-s", "KILL", &format!("{}", f64::from(n) * 0.03)]);
+            killed.current_dir(root()).arg(env!("CARGO_BIN_EXE_weir")).args(args);
+            let whole = killed.status().expect("timeout runs").success();
+            let kept = super::common::files(&archive, &[".parquet"]);
+            if !kept.is_empty() {
+                let told = python(&readers, count, &[&archive]);
+                assert!(told.contains("True"), "{n}: {told}");
+                left_some += u32::from(!whole);
+            }
+            if whole {
+                break;
+            }
+        }
+        assert!(left_some > 3, "{left_some} were killed while they stored");
+        weir(&args);
+        let told = python(&readers, count, &[&archive]);
+        let all = HOURS * PER_HOUR;
+        assert_eq!(told.trim(), format!("({all}, {all}, 24, True)"));
+    }
+
+    /// Programs that come later, and results that are merged, are stored, too.
+    #[test]
+    fn rows_of_a_merge_are_stored() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+        let query = ["-e", "packets | where ip | summarize n = count() by ip.src every 1s"];
+        let (stream, store) = (place("stream"), place("merged"));
+        let probe = ["-r", "fixtures/mixed.pcap", "--publish", &stream, "--probe", "a", "-q"];
+        weir(&[&["run"][..], &query, &probe].concat());
+        weir(&[&["merge"][..], &query, &["--from", &stream, "--store", &store, "-q"]].concat());
+        weir(
+            &[&["run"][..], &query, &["-r", "fixtures/mixed.pcap", "--store", &place("one"), "-q"]]
+                .concat(),
+        );
+        let names = |folder: &str| {
+            let all = super::common::files(folder, &[".parquet"]);
+            all.iter()
+                .map(|f| f.strip_prefix(folder).expect("below").to_owned())
+                .collect::<Vec<_>>()
+        };
+        // The same rows have the same names.
+        assert_eq!(names(&store), names(&place("one")));
+        assert!(!names(&store).is_empty());
     }
 
     /// No terminal shows them, and one place holds one output.

@@ -23,6 +23,11 @@ pub(crate) struct RowArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out_dir: Option<PathBuf>,
 
+    /// Store rows as Parquet below this folder, by output, day and hour, instead of printing them
+    #[arg(long, value_name = "FOLDER")]
+    #[arg(conflicts_with_all = ["output", "out_dir", "export", "time"])]
+    pub(crate) store: Option<PathBuf>,
+
     /// The format of times
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
     pub(crate) time: Time,
@@ -44,6 +49,11 @@ pub(crate) struct RowArgs {
 }
 
 impl RowArgs {
+    /// Whether rows go to files instead of standard output.
+    pub(crate) fn go_to_files(&self) -> bool {
+        self.out_dir.is_some() || self.store.is_some()
+    }
+
     /// How rows are written, with times in a zone.
     pub(crate) fn row_options(&self, zone: Zone) -> RowOptions {
         RowOptions {

@@ -13,14 +13,8 @@ use weir_sink::{FORMATS, Format};
 /// The name of a format for rows.
 pub(super) fn format() -> impl TypedValueParser<Value = &'static Format> {
     let value = |format: &&'static Format| PossibleValue::new(format.name).help(format.about);
-    let elsewhere = ["arrow", "parquet"].into_iter().filter(|name| Format::by_name(name).is_none());
-    let elsewhere = elsewhere.map(|name| PossibleValue::new(name).hide(true));
-    PossibleValuesParser::new(FORMATS.iter().map(value).chain(elsewhere)).try_map(|name| {
-        Format::by_name(&name).ok_or(
-            "this weir was built without Arrow and Parquet: `cargo install --path crates/weir \
-             --features tables` builds one with them",
-        )
-    })
+    PossibleValuesParser::new(FORMATS.iter().map(value))
+        .try_map(|name| Format::by_name(&name).ok_or("no such format"))
 }
 
 /// The name and value of a parameter.

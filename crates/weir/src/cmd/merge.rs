@@ -15,6 +15,7 @@ use crate::{delivery, exports, inputs, ledger, suppress};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let programs = Programs::given(&args.expressions, &args.queries)?;
     let programs = programs.with_site(Site::read(args.site.site.as_deref(), term)?);
     let programs = programs.with_rules(args.rules.rules()?);
-    let named = args.rows.out_dir.is_some();
+    let named = args.rows.go_to_files();
     let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
     refuse_metrics(&program, "weir merge")?;
@@ -70,9 +71,10 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
         None => None,
     };
     let _cleanup = output::cleanup(files.as_deref().unwrap_or_default());
+    let folder = args.rows.store.as_deref().map(output::store_folder).transpose()?;
     let (stop, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     let heard = signals::hear(&stop)?;
-    confine_merge(&args, term);
+    confine_merge(&args, folder.as_deref(), term);
 
     // From here on bytes of others are read, and threads are started.
     let asks = Arc::clone(&asked);
@@ -86,9 +88,10 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
     merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
     warn_of_streams(&merge, &args, term);
-    let mut sink = match collector {
-        Some(collector) => collector.into_sink(),
-        None => sink(&args, files.map(|files| (files, taken)), format, &stop, term)?,
+    let mut sink = match (collector, folder) {
+        (Some(collector), _) => collector.into_sink(),
+        (None, Some(folder)) => stored(&args, &folder)?,
+        (None, None) => sink(&args, files.map(|files| (files, taken)), format, &stop, term)?,
     };
     if let Some(courier) = &courier {
         delivery::run(courier, term, args.quiet)?;
@@ -207,10 +210,14 @@ fn open(name: &str) -> anyhow::Result<ProbeInput> {
 }
 
 /// Gives up all that a merge does not need once everything is open.
-fn confine_merge(args: &MergeArgs, term: &Term) {
+fn confine_merge(args: &MergeArgs, store: Option<&Path>, term: &Term) {
+    let mut needs = Needs::default();
+    if let Some(folder) = store {
+        needs.store(folder);
+    }
     let confined = match args.confine.no_sandbox {
         true => "sandbox: none (--no-sandbox)".to_owned(),
-        false => confine(&Needs::default(), None).to_string(),
+        false => confine(&needs, None).to_string(),
     };
     if args.verbose {
         term.say(confined);
@@ -272,6 +279,12 @@ fn tell_lost(stream: &StreamReport, quiet: bool, term: &Term) {
              these windows is next to 0: {stream}"
         ));
     }
+}
+
+/// A sink that stores rows below a folder.
+fn stored(args: &MergeArgs, folder: &Path) -> anyhow::Result<Box<dyn Sink>> {
+    let options = RowOptions { stream: true, ..args.rows.row_options(args.rules.time_zone) };
+    Ok(output::stored(folder, options, args.rows.names.into())?)
 }
 
 fn sink(

@@ -7,6 +7,7 @@ mod opening;
 mod partition;
 mod publish;
 mod report;
+mod row_files;
 mod row_packets;
 mod screen;
 mod serves;

@@ -54,7 +54,7 @@ pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
 
 /// Refuses options that say something of rows for readers, of whom there are none.
 fn check(options: &RunOptions) -> anyhow::Result<()> {
-    let written = options.rows.out_dir.is_some();
+    let written = options.rows.go_to_files();
     let refused = [
         (options.http.metrics.is_some(), "--metrics: /metrics is beside the page; use --http"),
         (options.publish.publish.is_some(), "--publish: its rows are shown on the page"),

@@ -97,6 +97,7 @@ fn refused(options: &RunOptions) -> Option<&'static str> {
         (options.write.to.is_some(), "-w"),
         (options.lookback.ring.is_some(), "--ring"),
         (rows.out_dir.is_some(), "--out-dir"),
+        (rows.store.is_some(), "--store"),
         (rows.export.is_some(), "--export"),
         (!is_json, "another -o than json"),
         (deliver.is_asked_for(), "--alert-to"),

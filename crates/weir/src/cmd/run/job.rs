@@ -235,7 +235,7 @@ fn compile(
 ) -> anyhow::Result<Option<CompiledQueries>> {
     let (params, quiet) = (&options.params, options.quiet);
     if !options.takes_programs() {
-        let named = options.rows.out_dir.is_some();
+        let named = options.rows.go_to_files();
         let compiled = programs.compile(params, named, functions, quiet, term)?;
         return Ok(compiled.map(|program| CompiledQueries { program, running: Vec::new() }));
     }
@@ -276,7 +276,7 @@ fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Resu
         return Err(usage(OutletError::HostWithoutKernel { name }.to_string()));
     }
     let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));
-    let shows_rows = (output::printed(program) > 0 || changes) && options.rows.out_dir.is_none();
+    let shows_rows = (output::printed(program) > 0 || changes) && !options.rows.go_to_files();
     if shows_rows && (named || write == Some("-")) {
         return Err(usage("packets can't go to standard output: the query prints rows there"));
     }

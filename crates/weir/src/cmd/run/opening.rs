@@ -1,13 +1,13 @@
 //! The sources and outlets that a run opens before it begins, and the permissions that it gives up
 //! then.
 
+use super::row_files::{ProgramFiles, RowFiles};
 use super::serves::is_stream;
 use super::session::Run;
-use super::sinks::ProgramFiles;
 use crate::args::RunOptions;
 use crate::exit::usage;
 use crate::offload;
-use crate::output::{Fresh, Taken};
+use crate::output::Taken;
 use crate::signals::CaughtSignals;
 use crate::stats::Stats;
 use crate::term::Term;
@@ -67,34 +67,6 @@ pub(super) fn say_plan(program: &Program, options: &RunOptions, term: &Term) {
     }
     if !options.live.interface.is_empty() && !options.quiet {
         windowless::notes(program).iter().for_each(|note| term.say(note));
-    }
-}
-
-/// The files of rows.
-pub(super) enum RowFiles {
-    /// Rows go elsewhere.
-    None,
-    /// Each output has its own.
-    Open(Vec<Fresh>),
-    /// Each program has its own.
-    PerProgram(ProgramFiles),
-}
-
-impl RowFiles {
-    /// The files of the outputs.
-    pub(super) fn of_outputs(self) -> Option<Vec<Fresh>> {
-        match self {
-            RowFiles::Open(files) => Some(files),
-            RowFiles::None | RowFiles::PerProgram(_) => None,
-        }
-    }
-
-    /// The files that each program has.
-    pub(super) fn per_program(self) -> Option<ProgramFiles> {
-        match self {
-            RowFiles::PerProgram(files) => Some(files),
-            RowFiles::None | RowFiles::Open(_) => None,
-        }
     }
 }
 
@@ -226,6 +198,10 @@ impl Run<'_> {
 
     /// The files of rows, if they go into a folder, which is `made`.
     pub(super) fn files(&self, made: &mut Made) -> anyhow::Result<RowFiles> {
+        if let Some(folder) = &self.options.rows.store {
+            made.folder(folder).with_context(|| format!("--store {}", folder.display()))?;
+            return output::store_folder(folder).map(RowFiles::Stored);
+        }
         let Some(folder) = &self.options.rows.out_dir else { return Ok(RowFiles::None) };
         let named = || format!("--out-dir {}", folder.display());
         made.folder(folder).with_context(named)?;
@@ -257,8 +233,9 @@ impl Run<'_> {
     ) -> anyhow::Result<Vec<PathBuf>> {
         let given = self.options.lookback.capture_dir.as_ref();
         let mut all = Vec::new();
-        if let RowFiles::PerProgram(files) = files {
-            all.push(files.folder.path().to_owned());
+        match files {
+            RowFiles::PerProgram(files) => all.push(files.folder.path().to_owned()),
+            RowFiles::None | RowFiles::Open(_) | RowFiles::Stored(_) => {}
         }
         if let Some(folder) = given.filter(|_| self.options.takes_programs() && kept.is_some()) {
             Folder::open(folder).with_context(|| format!("--capture-dir {}", folder.display()))?;
@@ -325,6 +302,9 @@ impl Run<'_> {
             needs.xdp_sockets();
         }
         needs.folders(folders);
+        if let Some(folder) = &self.options.rows.store {
+            needs.store(folder);
+        }
         needs.remove.extend(self.options.later.control.as_deref().map(folder_of));
         needs
     }

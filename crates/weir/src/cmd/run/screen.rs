@@ -1,7 +1,8 @@
 //! A run that is shown on the screen of `weir top`.
 
 use super::job::{checked_filter, filter_error};
-use super::opening::{OpenInput, RowFiles};
+use super::opening::OpenInput;
+use super::row_files::RowFiles;
 use super::row_packets::RowPackets;
 use super::serves::is_stream;
 use super::session::Run;

@@ -27,7 +27,7 @@ impl Serving {
     ) -> Serving {
         let reads_again = options.live.interface.is_empty()
             && !options.read.iter().any(|name| is_stream(name))
-            && options.rows.out_dir.is_none()
+            && !options.rows.go_to_files()
             && options.write.to.is_none()
             && options.later.allow_write.is_empty()
             && options.later.allow_send.is_empty()

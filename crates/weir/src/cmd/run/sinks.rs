@@ -1,18 +1,18 @@
 //! Where the rows of a run go.
 
+use super::row_files::{ProgramFiles, RowFiles};
 use super::session::Run;
 use crate::control::{self, Limits};
-use crate::output::{self, Collector, Fresh, Taken};
+use crate::output::{self, Collector, Taken};
 use crate::progress::Progress;
 use crate::records;
 use crate::stats::Stats;
-use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_base::full::WhenFull;
-use weir_capture::write::{Folder, StoppableWriter};
+use weir_capture::write::StoppableWriter;
 use weir_control::{
     Answers, ChangeBy, Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry,
     RowTarget, Rules, RunningProgram, Server, SiteParams, Suppressions,
@@ -43,24 +43,14 @@ pub(super) struct Control<'a> {
     /// Values for the params of programs that are added later.
     pub(super) site: SiteParams,
     /// Where programs make files of rows, if they do.
-    pub(super) files: Option<ProgramFiles>,
-}
-
-/// Files of rows that each program makes for itself.
-pub(super) struct ProgramFiles {
-    /// Where those of programs that come later are made.
-    pub(super) folder: Folder,
-    /// The files of the programs that the run begins with.
-    pub(super) first: VecDeque<Vec<Fresh>>,
-    /// Names of files that were written.
-    pub(super) taken: Taken,
+    pub(super) files: RowFiles,
 }
 
 impl Run<'_> {
     /// The sink for rows: standard output, or files.
     pub(super) fn sink(
         &self,
-        files: Option<Vec<Fresh>>,
+        files: RowFiles,
         progress: Option<&Progress>,
         options: RowOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
@@ -71,29 +61,32 @@ impl Run<'_> {
         let collector = self.collector.as_ref().map(Collector::try_clone).transpose()?;
         let pipe = self.rows_pipe.as_ref().map(File::try_clone).transpose()?;
         let pipe = pipe.map(|pipe| StoppableWriter::new(pipe, &stops));
-        let sink = move |stdout: Box<dyn Write>| -> Box<dyn Sink> {
+        let sink = move |stdout: Box<dyn Write>| -> io::Result<Box<dyn Sink>> {
             if let Some(pipe) = pipe {
                 let rows = RowsOut::new(pipe, options.time);
-                return Box::new(Named::new(names, Box::new(rows)));
+                return Ok(Box::new(Named::new(names, Box::new(rows))));
             }
             match (files, collector) {
-                (_, Some(collector)) => collector.into_sink(),
-                (Some(files), None) => {
+                (_, Some(collector)) => Ok(collector.into_sink()),
+                (RowFiles::Open(files), None) => {
                     let taken = Taken::default();
-                    Box::new(output::over(files, format, options, names, &taken, &stops))
+                    Ok(Box::new(output::over(files, format, options, names, &taken, &stops)))
                 }
-                (None, None) => format.sink(stdout, options, names),
+                (RowFiles::Stored(folder), None) => output::stored(&folder, options, names),
+                (RowFiles::None | RowFiles::PerProgram(_), None) => {
+                    Ok(format.sink(stdout, options, names))
+                }
             }
         };
         if self.drops() {
-            let sink = move || Ok(sink(Box::new(stdout)));
+            let sink = move || sink(Box::new(stdout));
             let queue = Queue::start(sink, WhenFull::LeaveOut, self.options.sink_queue)?;
             return Ok(Box::new(queue.ending_by(ending)));
         }
         Ok(sink(match progress {
             Some(progress) => Box::new(progress.around(stdout)),
             None => Box::new(stdout),
-        }))
+        })?)
     }
 
     /// Writes rows as soon as they are emitted, if that is asked for.
@@ -140,10 +133,10 @@ impl Run<'_> {
         if let Some(server) = server {
             server.start(Arc::clone(&answers))?;
         }
-        let target = match self.options.rows.out_dir {
-            Some(_) => RowTarget::PerProgram,
-            None if self.serves.is_some() => RowTarget::Shared(Box::new(Discard)),
-            None => RowTarget::Shared(self.sink(None, progress, table)?),
+        let target = match self.options.rows.go_to_files() {
+            true => RowTarget::PerProgram,
+            false if self.serves.is_some() => RowTarget::Shared(Box::new(Discard)),
+            false => RowTarget::Shared(self.sink(RowFiles::None, progress, table)?),
         };
         let term = *self.term;
         let sink = ProgramSinks::new(target, pending, Box::new(move |text| term.say(text)));
@@ -151,27 +144,36 @@ impl Run<'_> {
     }
 
     /// Makes the sinks of programs that write files of their own.
-    fn make_sink(&self, files: Option<ProgramFiles>, options: RowOptions) -> MakeSink {
+    fn make_sink(&self, files: RowFiles, options: RowOptions) -> MakeSink {
         let (format, stop) = (self.format, Arc::clone(&self.stop));
         let (names, batches) = (self.options.rows.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::LeaveOut } else { WhenFull::Wait };
         let mut files = files;
         Box::new(move |outputs| {
-            let Some(ProgramFiles { folder, first, taken }) = &mut files else { return Ok(None) };
-            let files = match first.pop_front() {
-                Some(files) => Ok(files),
-                None => output::new_files(folder, outputs, format, taken),
-            };
-            let files = files.map_err(|e| format!("{e:#}"))?;
-            let taken = taken.clone();
-            let cleanup = output::cleanup(&files);
             let ending = Arc::new(AtomicBool::new(false));
             let stops = [Arc::clone(&stop), Arc::clone(&ending)];
-            let make = move || {
-                let sink = output::over(files, format, options, names, &taken, &stops);
-                Ok(Box::new(sink) as Box<dyn Sink>)
+            let (queue, cleanup) = match &mut files {
+                RowFiles::PerProgram(ProgramFiles { folder, first, taken }) => {
+                    let files = match first.pop_front() {
+                        Some(files) => Ok(files),
+                        None => output::new_files(folder, outputs, format, taken),
+                    };
+                    let files = files.map_err(|e| format!("{e:#}"))?;
+                    let (taken, cleanup) = (taken.clone(), output::cleanup(&files));
+                    let make = move || {
+                        let sink = output::over(files, format, options, names, &taken, &stops);
+                        Ok(Box::new(sink) as Box<dyn Sink>)
+                    };
+                    (Queue::start(make, when_full, batches), cleanup)
+                }
+                RowFiles::Stored(folder) => {
+                    let folder = folder.clone();
+                    let make = move || output::stored(&folder, options, names);
+                    (Queue::start(make, when_full, batches), Cleanup::default())
+                }
+                RowFiles::None | RowFiles::Open(_) => return Ok(None),
             };
-            let queue = Queue::start(make, when_full, batches).map_err(|e| e.to_string())?;
+            let queue = queue.map_err(|e| e.to_string())?;
             Ok(Some(NewSink { sink: Box::new(queue.ending_by(ending)), cleanup }))
         })
     }

@@ -1,8 +1,9 @@
 //! A run from its start to its end.
 
 use super::carriers::{Carriers, packet_topic};
-use super::opening::{OpenInput, RowFiles};
+use super::opening::OpenInput;
 use super::publish::{Published, Publisher};
+use super::row_files::RowFiles;
 use super::serves::{Serving, is_stream};
 use super::serving::RunEnds;
 use super::session::Run;
@@ -200,7 +201,7 @@ impl Run<'_> {
         let mut progress = self.progress(stream);
         let table = RowOptions {
             color: self.term.color_out,
-            stream,
+            stream: stream || self.options.line_buffered,
             titles: self.options.takes_programs(),
             ..self.options.rows.row_options(self.options.rules.time_zone)
         };
@@ -211,13 +212,11 @@ impl Run<'_> {
                 let keeps_packets = source.asking().is_some() && self.keeps_for_later_files();
                 let (stats, site) = (&stats, std::mem::take(&mut self.site));
                 let server = server.as_ref();
-                let files = files.per_program();
                 let control = Control { server, changes, stats, keeps_packets, site, files };
                 self.controlled(running, control, progress.as_ref(), table)?
             }
             _ => {
-                let files = files.of_outputs();
-                let cleanup = output::cleanup(files.as_deref().unwrap_or_default());
+                let cleanup = output::cleanup(files.opened());
                 let sink = self.sink(files, progress.as_ref(), table)?;
                 RunSink { sink, cleanup, answers: None }
             }

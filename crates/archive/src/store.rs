@@ -1,0 +1,354 @@
+//! The sink that stores rows.
+
+use crate::layout::{FileName, StoredHour};
+use crate::limits::{FILE_ROWS_MAX, HOURS_MAX, LIVE_AGE_MAX, WAITING_BYTES_MAX};
+use crate::options::StoreOptions;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use weir_arrow::{Encoding as _, Gathering, ParquetFile, schema_of};
+use weir_engine::rows::{Output, Rows, Sink};
+use weir_plan::{Schema, Type};
+
+/// Stores rows below a folder.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    options: StoreOptions,
+    age_max: Duration,
+    outputs: Vec<StoredOutput>,
+    given: u64,
+    stored: u64,
+    failed: bool,
+}
+
+/// The rows of one output.
+#[derive(Debug)]
+struct StoredOutput {
+    folder: PathBuf,
+    schema: Schema,
+    /// The column whose time decides where a row is stored.
+    time: Option<usize>,
+    hours: BTreeMap<StoredHour, WaitingRows>,
+    /// Rows of one hour, where a batch has rows of several.
+    some: Rows,
+    /// Batches of rows so far.
+    batches: u64,
+}
+
+/// Rows of an hour that are not on disk yet.
+struct WaitingRows {
+    gathering: Gathering,
+    file: ParquetFile,
+    rows: u64,
+    times: Option<(i64, i64)>,
+    /// When the first of them came.
+    since: Instant,
+    /// The number of the batch that the last of them came in.
+    until: u64,
+}
+
+impl Store {
+    /// A sink that stores rows below a folder, which exists.
+    pub fn new(folder: &Path, options: StoreOptions) -> Store {
+        let (folder, age_max, outputs) = (folder.to_owned(), LIVE_AGE_MAX, Vec::new());
+        Store { folder, options, age_max, outputs, given: 0, stored: 0, failed: false }
+    }
+
+    /// The same, whose rows wait no longer than this.
+    #[cfg(test)]
+    pub(crate) fn aging(self, age_max: Duration) -> Store {
+        Store { age_max, ..self }
+    }
+
+    /// Writes files, until as much waits as may.
+    fn make_room(&mut self) -> io::Result<()> {
+        loop {
+            let all = self.outputs.iter().enumerate().flat_map(|(n, output)| {
+                output.hours.iter().map(move |(hour, rows)| (rows.file.memory(), n, *hour))
+            });
+            let (mut most, mut bytes) = (None, 0);
+            for one in all {
+                bytes += one.0;
+                most = most.max(Some(one));
+            }
+            match most {
+                Some((_, n, hour)) if bytes > WAITING_BYTES_MAX => self.write(n, hour)?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Puts the rows of an hour on disk.
+    fn write(&mut self, output: usize, hour: StoredHour) -> io::Result<()> {
+        let output = &mut self.outputs[output];
+        let Some(waiting) = output.hours.remove(&hour) else { return Ok(()) };
+        let (folder, rows) = (output.folder.join(hour.folder()), waiting.rows);
+        let written = waiting.finish().and_then(|(name, bytes)| put(&folder, name, &bytes));
+        written.map_err(|e| {
+            self.failed = true;
+            io::Error::new(e.kind(), format!("{}: {e}", folder.display()))
+        })?;
+        self.stored += rows;
+        Ok(())
+    }
+
+    /// Puts those rows on disk for which that is asked.
+    fn write_those(&mut self, due: impl Fn(&WaitingRows) -> bool) -> io::Result<()> {
+        for n in 0..self.outputs.len() {
+            let hours = self.outputs[n].hours.iter().filter(|(_, rows)| due(rows));
+            for hour in hours.map(|(hour, _)| *hour).collect::<Vec<_>>() {
+                self.write(n, hour)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Store {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        // Programs come and go: rows of those that went are not to wait.
+        self.write_those(|_| true)?;
+        let of = |(n, output): (usize, &Output)| {
+            let name = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
+            StoredOutput::new(self.folder.join(name), &output.schema, self.options)
+        };
+        self.outputs = outputs.iter().enumerate().map(of).collect::<io::Result<_>>()?;
+        Ok(())
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        self.given += rows.len as u64;
+        let stored = &mut self.outputs[output];
+        stored.batches += 1;
+        let mut full = Vec::new();
+        let mut from = 0;
+        while from < rows.len {
+            let hour = stored.hour(rows, from);
+            let end = (from..rows.len).find(|&i| stored.hour(rows, i) != hour);
+            let end = end.unwrap_or(rows.len);
+            if stored.append(hour, rows, from..end, self.options)? {
+                full.push(hour);
+            }
+            from = end;
+        }
+        full.extend(stored.oldest_beyond(HOURS_MAX));
+        for hour in full {
+            self.write(output, hour)?;
+        }
+        self.make_room()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.options.is_live {
+            return Ok(());
+        }
+        let age_max = self.age_max;
+        self.write_those(|rows| rows.since.elapsed() >= age_max)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.write_those(|_| true)
+    }
+
+    fn unwritten(&self) -> u64 {
+        if self.failed { self.given - self.stored } else { 0 }
+    }
+}
+
+impl StoredOutput {
+    /// Of rows that are stored below a folder, where there may be some.
+    fn new(folder: PathBuf, schema: &Schema, options: StoreOptions) -> io::Result<StoredOutput> {
+        is_of_these_columns(&folder, schema, options)?;
+        let times = || schema.columns.iter().enumerate().filter(|(_, c)| c.ty == Type::Time);
+        let time = times().find(|(_, c)| c.name == "ts").or_else(|| times().next());
+        Ok(StoredOutput {
+            folder,
+            time: time.map(|(n, _)| n),
+            hours: BTreeMap::new(),
+            some: Rows::new(schema),
+            batches: 0,
+            schema: schema.clone(),
+        })
+    }
+
+    /// The time of a row.
+    fn time(&self, rows: &Rows, i: usize) -> Option<i64> {
+        let column = &rows.columns[self.time?];
+        column.present.has(i).then(|| column.word()[i] as i64)
+    }
+
+    /// The hour that a row is stored under.
+    fn hour(&self, rows: &Rows, i: usize) -> StoredHour {
+        self.time(rows, i).map_or(StoredHour::Unknown, StoredHour::of)
+    }
+
+    /// Takes some rows of an hour; whether its file is full.
+    fn append(
+        &mut self,
+        hour: StoredHour,
+        rows: &Rows,
+        range: std::ops::Range<usize>,
+        options: StoreOptions,
+    ) -> io::Result<bool> {
+        let times = range.clone().filter_map(|i| self.time(rows, i));
+        let times = times.fold(None, |all: Option<(i64, i64)>, t| {
+            Some(all.map_or((t, t), |(least, most)| (least.min(t), most.max(t))))
+        });
+        let some = if range.len() == rows.len {
+            rows
+        } else {
+            self.some.clear();
+            self.some.append_cells(rows, range);
+            &self.some
+        };
+        let waiting = match self.hours.entry(hour) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                new.insert(WaitingRows::new(&self.schema, options)?)
+            }
+        };
+        waiting.until = self.batches;
+        waiting.append(some, times)?;
+        Ok(waiting.rows >= FILE_ROWS_MAX)
+    }
+
+    /// The hours that got no rows for the longest, of more than so many.
+    fn oldest_beyond(&self, most: usize) -> Vec<StoredHour> {
+        let mut hours: Vec<_> = self.hours.iter().map(|(hour, rows)| (rows.until, *hour)).collect();
+        let beyond = hours.len().saturating_sub(most);
+        hours.sort_unstable();
+        hours.into_iter().take(beyond).map(|(_, hour)| hour).collect()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "rows of a live run are to be on disk soon")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl WaitingRows {
+    fn new(schema: &Schema, options: StoreOptions) -> io::Result<WaitingRows> {
+        let gathering = Gathering::new(schema, options.addresses);
+        let addresses = schema.columns.iter().filter(|c| matches!(c.ty, Type::Ip | Type::Mac));
+        let addresses = addresses.map(|c| c.name.as_str());
+        let file = ParquetFile::with_filters(gathering.schema(), addresses)?;
+        Ok(WaitingRows { gathering, file, rows: 0, times: None, since: now(), until: 0 })
+    }
+
+    fn append(&mut self, rows: &Rows, times: Option<(i64, i64)>) -> io::Result<()> {
+        self.rows += rows.len as u64;
+        self.times = match (self.times, times) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (known, new) => known.or(new),
+        };
+        self.gathering.append(rows);
+        if self.gathering.is_full() { self.file.write(&self.gathering.take()) } else { Ok(()) }
+    }
+
+    /// The name and the bytes of their file.
+    fn finish(mut self) -> io::Result<(FileName, Vec<u8>)> {
+        if self.gathering.rows() > 0 {
+            self.file.write(&self.gathering.take())?;
+        }
+        self.file.finish()?;
+        let bytes = std::mem::take(self.file.bytes());
+        let (first, last) = self.times.unwrap_or_default();
+        Ok((FileName { first, last, hash: hash(&bytes) }, bytes))
+    }
+}
+
+impl std::fmt::Debug for WaitingRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WaitingRows").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+/// The first half of SHA-256.
+fn hash(bytes: &[u8]) -> u128 {
+    let half = Sha256::digest(bytes).first_chunk::<16>().copied();
+    u128::from_be_bytes(half.expect("it has 32 bytes"))
+}
+
+/// Puts a file into a folder, which is made: as a whole, and on disk when this returns.
+fn put(folder: &Path, name: FileName, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let path = folder.join(name.to_string());
+    if fs::exists(&path)? {
+        return Ok(());
+    }
+    let part = folder.join(format!("{name}.{}.part", std::process::id()));
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let put = written.and_then(|()| fs::rename(&part, &path));
+    put.inspect_err(|_| drop(fs::remove_file(&part)))?;
+    File::open(folder)?.sync_all()
+}
+
+/// Sees that rows of an output that are stored have the same columns, by the latest file.
+fn is_of_these_columns(folder: &Path, schema: &Schema, options: StoreOptions) -> io::Result<()> {
+    let Some(file) = latest(folder)? else { return Ok(()) };
+    let told = |e: io::Error| {
+        let text = format!("{}: {e}; put it elsewhere to store beside it", file.display());
+        io::Error::new(e.kind(), text)
+    };
+    let stored = File::open(&file).and_then(|file| weir_arrow::schema_of_file(&file));
+    let stored = stored.map_err(told)?;
+    let ours = schema_of(schema, options.addresses);
+    if stored.fields() == ours.fields() {
+        return Ok(());
+    }
+    let names = |schema: &weir_arrow::arrow_schema::Schema| {
+        let field = |f: &std::sync::Arc<weir_arrow::arrow_schema::Field>| {
+            format!("{} {}", f.name(), f.data_type())
+        };
+        schema.fields().iter().map(field).collect::<Vec<_>>().join(", ")
+    };
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "{} has rows with other columns ({}) than these ({}); store them in another folder, \
+             or give the output another name",
+            folder.display(),
+            names(&stored),
+            names(&ours)
+        ),
+    ))
+}
+
+/// The latest file below the folder of an output.
+fn latest(folder: &Path) -> io::Result<Option<PathBuf>> {
+    for date in sorted(folder)?.into_iter().rev() {
+        for hour in sorted(&date)?.into_iter().rev() {
+            let files = sorted(&hour)?;
+            let is_stored = |path: &PathBuf| {
+                let name = path.file_name().and_then(OsStr::to_str);
+                name.is_some_and(|name| FileName::parse(name).is_some())
+            };
+            if let Some(file) = files.into_iter().rfind(is_stored) {
+                return Ok(Some(file));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The entries of a folder, sorted; none where it is no folder.
+fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(e) => return Err(e),
+    };
+    let mut paths = entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}

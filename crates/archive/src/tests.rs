@@ -1,0 +1,208 @@
+use crate::layout::FileName;
+use crate::limits::HOURS_MAX;
+use crate::{Store, StoreOptions, StoredHour};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use weir_arrow::arrow_array::cast::AsArray as _;
+use weir_arrow::arrow_array::types::Int64Type;
+use weir_arrow::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use weir_base::address::AddressForm;
+use weir_engine::rows::{Output, Rows, Sink as _, set_cell};
+use weir_plan::{Column, Schema, Type, Value};
+
+const HOUR: i64 = 3_600_000_000_000;
+
+fn output(columns: &[(&str, Type)]) -> Output {
+    let column = |(name, ty): &(&str, Type)| Column { name: (*name).to_owned(), ty: ty.clone() };
+    Output {
+        name: Some("seen".to_owned()),
+        schema: Schema { columns: columns.iter().map(column).collect() },
+        keys: Vec::new(),
+        capture: None,
+        metrics: Vec::new(),
+    }
+}
+
+fn timed() -> Output {
+    output(&[("n", Type::Int), ("ts", Type::Time), ("ip", Type::Ip)])
+}
+
+/// Rows that count from a number on, at these times.
+fn rows_at(output: &Output, from: i64, times: &[Option<i64>]) -> Rows {
+    let mut rows = Rows::new(&output.schema);
+    for (i, time) in times.iter().enumerate() {
+        let ip = Value::ip([10, 0, 0, i as u8].into());
+        let cells = [Value::Int(from + i as i64), time.map_or(Value::Absent, Value::Time), ip];
+        for (column, value) in rows.columns.iter_mut().zip(&cells) {
+            set_cell(column, i, value, &mut rows.arena);
+        }
+    }
+    rows.len = times.len();
+    rows
+}
+
+/// Stores batches of rows and finishes.
+fn store(folder: &Path, batches: &[Rows]) {
+    let mut store = Store::new(folder, StoreOptions::default());
+    store.open(&[timed()]).expect("opens");
+    for rows in batches {
+        store.rows(0, rows).expect("takes rows");
+        store.flush().expect("flushes");
+    }
+    store.finish().expect("finishes");
+    assert_eq!(store.unwritten(), 0);
+}
+
+/// The files below a folder, by their paths there.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(one) = folders.pop() {
+        for entry in fs::read_dir(one).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The numbers of the rows in a file.
+fn numbers(file: &Path) -> Vec<i64> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(file).expect("opens"));
+    let reader = reader.expect("a file of Parquet").build().expect("a reader");
+    let batches = reader.map(|batch| batch.expect("a batch"));
+    let of = |b: weir_arrow::arrow_array::RecordBatch| b["n"].as_primitive::<Int64Type>().clone();
+    batches.map(of).flat_map(|n| n.values().to_vec()).collect()
+}
+
+/// The numbers below a folder by hour, with the names of files looked at.
+fn stored(folder: &Path) -> BTreeMap<StoredHour, Vec<i64>> {
+    let mut all = BTreeMap::<_, Vec<i64>>::new();
+    for file in files(folder) {
+        let part = |up: usize| {
+            let part = file.ancestors().nth(up).and_then(|p| p.file_name());
+            part.and_then(|name| name.to_str()).expect("a plain name")
+        };
+        let hour = StoredHour::parse(part(2), part(1)).expect("an hour");
+        let name = FileName::parse(part(0)).expect("the name of a file");
+        assert!(name.first <= name.last);
+        if let StoredHour::Of(_) = hour {
+            assert_eq!((StoredHour::of(name.first), StoredHour::of(name.last)), (hour, hour));
+        }
+        all.entry(hour).or_default().extend(numbers(&file));
+    }
+    all.values_mut().for_each(|numbers| numbers.sort_unstable());
+    all
+}
+
+#[test]
+fn rows_are_stored_by_hour_whatever_their_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let times = [Some(5), Some(HOUR), None, Some(-1), Some(HOUR - 1), Some(i64::MAX)];
+    let batches = [rows_at(&timed(), 0, &times), rows_at(&timed(), 10, &[Some(7), Some(HOUR)])];
+    store(folder.path(), &batches);
+    let hour = StoredHour::of;
+    let want = [
+        (StoredHour::Unknown, vec![2]),
+        (hour(-1), vec![3]),
+        (hour(0), vec![0, 4, 10]),
+        (hour(HOUR), vec![1, 11]),
+        (hour(i64::MAX), vec![5]),
+    ];
+    assert_eq!(stored(&folder.path().join("seen")), BTreeMap::from(want));
+    assert_eq!(files(folder.path()).len(), 5);
+}
+
+#[test]
+fn the_same_rows_are_stored_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = [rows_at(&timed(), 0, &[Some(1), Some(2 * HOUR), None])];
+    store(folder.path(), &rows);
+    let (before, names) = (stored(&folder.path().join("seen")), files(folder.path()));
+    store(folder.path(), &rows);
+    assert_eq!(files(folder.path()), names);
+    store(folder.path(), &[rows_at(&timed(), 5, &[Some(1)])]);
+    assert_eq!(files(folder.path()).len(), names.len() + 1);
+    let mut after = stored(&folder.path().join("seen"));
+    after.get_mut(&StoredHour::of(1)).expect("it is there").retain(|&n| n != 5);
+    assert_eq!(after, before);
+}
+
+/// No run leaves a file that is cut; a disk may.
+#[test]
+fn a_file_that_is_no_parquet_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    store(folder.path(), &[rows_at(&timed(), 0, &[Some(1)])]);
+    let file = files(folder.path()).pop().expect("a file");
+    File::options().write(true).open(&file).and_then(|f| f.set_len(9)).expect("cut");
+    let mut store = Store::new(folder.path(), StoreOptions::default());
+    let e = store.open(&[timed()]).expect_err("it can't be read").to_string();
+    assert!(e.starts_with(&file.display().to_string()) && e.contains("put it elsewhere"), "{e}");
+}
+
+#[test]
+fn rows_of_more_hours_than_may_wait_are_on_disk_before_the_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = Store::new(folder.path(), StoreOptions::default());
+    store.open(&[timed()]).expect("opens");
+    let hours = HOURS_MAX as i64 + 3;
+    for n in 0..hours {
+        store.rows(0, &rows_at(&timed(), n, &[Some(n * HOUR)])).expect("takes rows");
+        // The first hour gets rows all the time.
+        store.rows(0, &rows_at(&timed(), 1000 + n, &[Some(0)])).expect("takes rows");
+    }
+    let early: Vec<_> = stored(folder.path().join("seen").as_path()).into_keys().collect();
+    assert_eq!(early, [1, 2, 3].map(StoredHour::Of));
+    store.finish().expect("finishes");
+    let all = stored(&folder.path().join("seen"));
+    assert_eq!(all.values().map(Vec::len).sum::<usize>(), 2 * hours as usize);
+}
+
+#[test]
+fn rows_of_a_live_run_are_on_disk_soon() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (is_live, files_then) in [(false, 0), (true, 1)] {
+        let options = StoreOptions { is_live, ..StoreOptions::default() };
+        let mut store = Store::new(folder.path(), options).aging(Duration::ZERO);
+        store.open(&[timed()]).expect("opens");
+        store.rows(0, &rows_at(&timed(), 0, &[Some(3)])).expect("takes rows");
+        store.flush().expect("flushes");
+        assert_eq!(files(folder.path()).len(), files_then, "{is_live}");
+    }
+}
+
+#[test]
+fn other_columns_are_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    store(folder.path(), &[rows_at(&timed(), 0, &[Some(1)])]);
+    let opens = |output: Output, options: StoreOptions| {
+        Store::new(folder.path(), options).open(&[output]).map_err(|e| e.to_string())
+    };
+    assert_eq!(opens(timed(), StoreOptions::default()), Ok(()));
+    let e = opens(output(&[("m", Type::Int)]), StoreOptions::default()).expect_err("refused");
+    assert!(e.contains("seen has rows with other columns (n Int64, ts Timestamp"), "{e}");
+    assert!(e.contains("than these (m Int64)"), "{e}");
+    let text = StoreOptions { addresses: AddressForm::Text, ..StoreOptions::default() };
+    assert!(opens(timed(), text).expect_err("refused").contains("ip Utf8"));
+    // Another output has a folder of its own.
+    let other = Output { name: None, ..output(&[("m", Type::Int)]) };
+    assert_eq!(opens(other, StoreOptions::default()), Ok(()));
+}
+
+/// Nothing of a file that can't be put there stays, and its rows are counted.
+#[test]
+fn rows_that_are_not_on_disk_are_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = Store::new(folder.path(), StoreOptions::default());
+    store.open(&[timed()]).expect("opens");
+    let hour = folder.path().join("seen").join(StoredHour::of(HOUR).folder());
+    fs::create_dir_all(hour.parent().expect("that of the day")).expect("a folder");
+    fs::write(&hour, "in the way").expect("a file");
+    store.rows(0, &rows_at(&timed(), 0, &[Some(1), Some(2), Some(HOUR)])).expect("takes rows");
+    let e = store.finish().expect_err("something is in the way").to_string();
+    assert!(e.contains("hour=01"), "{e}");
+    assert_eq!(store.unwritten(), 1);
+    assert_eq!(files(folder.path()).len(), 2, "that of two rows, and the one in the way");
+}
