@@ -37,6 +37,12 @@ impl Keys {
     pub(super) fn hash_with(&mut self, key: HashKey, each: impl Fn(u64)) {
         self.hash_key = key;
         match self.words.len() {
+            // The one key without words.
+            0 => {
+                let hash = key.hash(std::iter::empty());
+                self.hashes[..self.len.min(BATCH)].fill(hash);
+                each(hash);
+            }
             1 => self.hash_fixed::<1>(key, each),
             2 => self.hash_fixed::<2>(key, each),
             5 => self.hash_fixed::<5>(key, each),

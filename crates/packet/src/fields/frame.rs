@@ -7,6 +7,7 @@ use crate::bits::Bits;
 use crate::column::Column;
 use crate::interface::{CapturePoint, Direction};
 use crate::known;
+use crate::processor::wide;
 use crate::source::{FrameBatch, LinkType};
 use crate::time::NO_TIME;
 use crate::walk::Layer;
@@ -20,7 +21,8 @@ pub(super) const FIELDS: &[Entry] = &[
         |rows, out| {
             let times = rows.frames.ts();
             rows.all(out, times, |&ts| ts as u64);
-            if times.contains(&NO_TIME) {
+            // It is before 1970, as no time usually is.
+            if wide(|| times.iter().fold(0, |all, &ts| all | ts)) < 0 {
                 out.present = out.present.minus(without_time(times).and(rows.wanted()));
             }
         },

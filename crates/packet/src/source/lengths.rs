@@ -3,6 +3,7 @@
 use super::batch::FrameBatch;
 use super::columns::FrameColumns;
 use crate::limits::FRAME_MAX;
+use crate::processor::wide;
 
 impl FrameBatch {
     /// Takes the captured bytes for the length of frames whose record claims more than
@@ -11,7 +12,8 @@ impl FrameBatch {
     pub fn doubt_lengths(&mut self) -> u64 {
         let FrameColumns { len, caplen, .. } = &mut *self.cols;
         // None is above it where all bits together are not; their greatest takes twice as long.
-        if len[..self.n].iter().fold(0, |all, &len| all | len) <= FRAME_MAX {
+        let lens = &len[..self.n];
+        if wide(|| lens.iter().fold(0, |all, &len| all | len)) <= FRAME_MAX {
             return 0;
         }
         let mut doubted = 0;
