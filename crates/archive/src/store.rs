@@ -20,7 +20,10 @@ pub struct Store {
     folder: PathBuf,
     options: StoreOptions,
     age_max: Duration,
+    waiting_max: usize,
     outputs: Vec<StoredOutput>,
+    /// Bytes of memory that rows wait in.
+    waiting: usize,
     given: u64,
     stored: u64,
     failed: bool,
@@ -45,6 +48,8 @@ struct WaitingRows {
     gathering: Gathering,
     file: ParquetFile,
     rows: u64,
+    /// Bytes of memory that they take, when the last of them came.
+    memory: usize,
     times: Option<(i64, i64)>,
     /// When the first of them came.
     since: Instant,
@@ -55,32 +60,42 @@ struct WaitingRows {
 impl Store {
     /// A sink that stores rows below a folder, which exists.
     pub fn new(folder: &Path, options: StoreOptions) -> Store {
-        let (folder, age_max, outputs) = (folder.to_owned(), LIVE_AGE_MAX, Vec::new());
-        Store { folder, options, age_max, outputs, given: 0, stored: 0, failed: false }
-    }
-
-    /// The same, whose rows wait no longer than this.
-    #[cfg(test)]
-    pub(crate) fn aging(self, age_max: Duration) -> Store {
-        Store { age_max, ..self }
-    }
-
-    /// Writes files, until as much waits as may.
-    fn make_room(&mut self) -> io::Result<()> {
-        loop {
-            let all = self.outputs.iter().enumerate().flat_map(|(n, output)| {
-                output.hours.iter().map(move |(hour, rows)| (rows.file.memory(), n, *hour))
-            });
-            let (mut most, mut bytes) = (None, 0);
-            for one in all {
-                bytes += one.0;
-                most = most.max(Some(one));
-            }
-            match most {
-                Some((_, n, hour)) if bytes > WAITING_BYTES_MAX => self.write(n, hour)?,
-                _ => return Ok(()),
-            }
+        Store {
+            folder: folder.to_owned(),
+            options,
+            age_max: LIVE_AGE_MAX,
+            waiting_max: WAITING_BYTES_MAX,
+            outputs: Vec::new(),
+            waiting: 0,
+            given: 0,
+            stored: 0,
+            failed: false,
         }
+    }
+
+    /// The same, whose rows wait no longer than this, in no more memory than that.
+    #[cfg(test)]
+    pub(crate) fn bounded(self, age_max: Duration, waiting_max: usize) -> Store {
+        Store { age_max, waiting_max, ..self }
+    }
+
+    /// Bytes of memory that rows wait in.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Writes the largest files, until as much waits as may.
+    fn make_room(&mut self) -> io::Result<()> {
+        while self.waiting > self.waiting_max {
+            let outputs = self.outputs.iter().enumerate();
+            let all = outputs.flat_map(|(n, output)| {
+                output.hours.iter().map(move |(hour, rows)| (rows.memory, n, *hour))
+            });
+            let Some((_, n, hour)) = all.max() else { return Ok(()) };
+            self.write(n, hour)?;
+        }
+        Ok(())
     }
 
     /// Puts the rows of an hour on disk.
@@ -88,6 +103,7 @@ impl Store {
         let output = &mut self.outputs[output];
         let Some(waiting) = output.hours.remove(&hour) else { return Ok(()) };
         let (folder, rows) = (output.folder.join(hour.folder()), waiting.rows);
+        self.waiting -= waiting.memory;
         let written = waiting.finish().and_then(|(name, bytes)| put(&folder, name, &bytes));
         written.map_err(|e| {
             self.failed = true;
@@ -131,7 +147,10 @@ impl Sink for Store {
             let hour = stored.hour(rows, from);
             let end = (from..rows.len).find(|&i| stored.hour(rows, i) != hour);
             let end = end.unwrap_or(rows.len);
-            if stored.append(hour, rows, from..end, self.options)? {
+            let before = stored.hours.get(&hour).map_or(0, |waiting| waiting.memory);
+            let waiting = stored.append(hour, rows, from..end, self.options)?;
+            self.waiting = self.waiting - before + waiting.memory;
+            if waiting.rows >= FILE_ROWS_MAX {
                 full.push(hour);
             }
             from = end;
@@ -187,14 +206,14 @@ impl StoredOutput {
         self.time(rows, i).map_or(StoredHour::Unknown, StoredHour::of)
     }
 
-    /// Takes some rows of an hour; whether its file is full.
+    /// Takes some rows of an hour; gives all that wait of it.
     fn append(
         &mut self,
         hour: StoredHour,
         rows: &Rows,
         range: std::ops::Range<usize>,
         options: StoreOptions,
-    ) -> io::Result<bool> {
+    ) -> io::Result<&WaitingRows> {
         let times = range.clone().filter_map(|i| self.time(rows, i));
         let times = times.fold(None, |all: Option<(i64, i64)>, t| {
             Some(all.map_or((t, t), |(least, most)| (least.min(t), most.max(t))))
@@ -214,13 +233,16 @@ impl StoredOutput {
         };
         waiting.until = self.batches;
         waiting.append(some, times)?;
-        Ok(waiting.rows >= FILE_ROWS_MAX)
+        Ok(waiting)
     }
 
     /// The hours that got no rows for the longest, of more than so many.
     fn oldest_beyond(&self, most: usize) -> Vec<StoredHour> {
+        let beyond = self.hours.len().saturating_sub(most);
+        if beyond == 0 {
+            return Vec::new();
+        }
         let mut hours: Vec<_> = self.hours.iter().map(|(hour, rows)| (rows.until, *hour)).collect();
-        let beyond = hours.len().saturating_sub(most);
         hours.sort_unstable();
         hours.into_iter().take(beyond).map(|(_, hour)| hour).collect()
     }
@@ -237,7 +259,8 @@ impl WaitingRows {
         let addresses = schema.columns.iter().filter(|c| matches!(c.ty, Type::Ip | Type::Mac));
         let addresses = addresses.map(|c| c.name.as_str());
         let file = ParquetFile::with_filters(gathering.schema(), addresses)?;
-        Ok(WaitingRows { gathering, file, rows: 0, times: None, since: now(), until: 0 })
+        let (rows, memory, times) = (0, 0, None);
+        Ok(WaitingRows { gathering, file, rows, memory, times, since: now(), until: 0 })
     }
 
     fn append(&mut self, rows: &Rows, times: Option<(i64, i64)>) -> io::Result<()> {
@@ -247,7 +270,11 @@ impl WaitingRows {
             (known, new) => known.or(new),
         };
         self.gathering.append(rows);
-        if self.gathering.is_full() { self.file.write(&self.gathering.take()) } else { Ok(()) }
+        if self.gathering.is_full() {
+            self.file.write(&self.gathering.take())?;
+        }
+        self.memory = self.gathering.memory() + self.file.memory();
+        Ok(())
     }
 
     /// The name and the bytes of their file.

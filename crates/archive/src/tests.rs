@@ -165,12 +165,34 @@ fn rows_of_a_live_run_are_on_disk_soon() {
     let folder = tempfile::tempdir().expect("a folder");
     for (is_live, files_then) in [(false, 0), (true, 1)] {
         let options = StoreOptions { is_live, ..StoreOptions::default() };
-        let mut store = Store::new(folder.path(), options).aging(Duration::ZERO);
+        let mut store = Store::new(folder.path(), options).bounded(Duration::ZERO, usize::MAX);
         store.open(&[timed()]).expect("opens");
         store.rows(0, &rows_at(&timed(), 0, &[Some(3)])).expect("takes rows");
         store.flush().expect("flushes");
         assert_eq!(files(folder.path()).len(), files_then, "{is_live}");
     }
+}
+
+/// The largest go to disk first, and no more than must.
+#[test]
+fn rows_wait_in_bounded_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of_hour = |n: i64, rows: usize| rows_at(&timed(), n, &vec![Some(n * HOUR); rows]);
+    let mut store = Store::new(folder.path(), StoreOptions::default());
+    store.open(&[timed()]).expect("opens");
+    store.rows(0, &of_hour(1, 1)).expect("takes rows");
+    for _ in 0..40 {
+        store.rows(0, &of_hour(2, 250)).expect("takes rows");
+    }
+    assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
+    let all = store.waiting();
+    let mut store = store.bounded(Duration::MAX, all - 1);
+    store.rows(0, &of_hour(1, 1)).expect("takes rows");
+    let seen = folder.path().join("seen");
+    assert_eq!(stored(&seen).into_keys().collect::<Vec<_>>(), [StoredHour::Of(2)]);
+    let mut store = store.bounded(Duration::MAX, 0);
+    store.rows(0, &rows_at(&timed(), 0, &[Some(3 * HOUR), None])).expect("takes rows");
+    assert_eq!((stored(&seen).len(), store.waiting()), (4, 0));
 }
 
 #[test]

@@ -102,6 +102,17 @@ impl Cells {
         }
     }
 
+    /// Bytes of memory that they take.
+    pub(crate) fn memory(&self) -> usize {
+        let values = match &self.values {
+            Values::Truth(truth) => truth.capacity() / 8,
+            Values::Words(words, _) => words.capacity() * size_of::<u64>(),
+            Values::Bytes(bytes, _) => bytes.capacity(),
+            Values::Texts(bytes, ends, _) => bytes.capacity() + ends.capacity() * size_of::<i32>(),
+        };
+        values + self.present.capacity() / 8
+    }
+
     /// Bytes of texts so far.
     pub(crate) fn text_bytes(&self) -> usize {
         if let Values::Texts(bytes, ..) = &self.values { bytes.len() } else { 0 }

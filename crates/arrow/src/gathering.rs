@@ -37,6 +37,11 @@ impl Gathering {
         self.rows
     }
 
+    /// Bytes of memory that they take.
+    pub fn memory(&self) -> usize {
+        self.columns.iter().map(Cells::memory).sum()
+    }
+
     /// Takes rows in.
     pub fn append(&mut self, rows: &Rows) {
         for (cells, column) in self.columns.iter_mut().zip(&rows.columns) {
