@@ -62,7 +62,7 @@ pub struct FileName {
     pub first: i64,
     /// The greatest time in it.
     pub last: i64,
-    /// The first half of SHA-256 over its bytes.
+    /// A hash by which no two files have the same name.
     pub hash: u128,
 }
 

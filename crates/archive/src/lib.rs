@@ -5,13 +5,13 @@
 //! ```
 //!
 //! The names of folders are those of Hive, which DuckDB, Spark, Polars and ClickHouse take for
-//! columns. Days and hours are of UTC, by the time in a row's column `ts`, or else in its first
-//! column of times; rows without such a time are in [`StoredHour::Unknown`]. The name of a file
-//! says the first and the last time in it, in nanoseconds since 1970, and a hash of its bytes.
+//! columns. Days and hours are of UTC, by the first column of times of a row; rows without such a
+//! time are in [`StoredHour::Unknown`]. The name of a file says the first and the last time in it,
+//! in nanoseconds since 1970, and a hash of its bytes.
 //!
 //! A file is there as a whole or not at all: it is written under a name that ends in `.part`,
-//! synchronised, and renamed. The same rows make the same file, so that a capture that is stored
-//! once more is not there twice.
+//! synchronised, and renamed. A run over the same captures makes the same files, so that it can be
+//! repeated after it was killed, and no row is there twice.
 
 #![forbid(unsafe_code)]
 

@@ -4,12 +4,13 @@ use crate::layout::{FileName, StoredHour};
 use crate::limits::{FILE_ROWS_MAX, HOURS_MAX, LIVE_AGE_MAX, WAITING_BYTES_MAX};
 use crate::options::StoreOptions;
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use weir_arrow::arrow_schema::Schema as ArrowSchema;
 use weir_arrow::{Encoding as _, Gathering, ParquetFile, schema_of};
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_plan::{Schema, Type};
@@ -22,6 +23,10 @@ pub struct Store {
     age_max: Duration,
     waiting_max: usize,
     outputs: Vec<StoredOutput>,
+    /// A random number, unlike that of another run.
+    run: u64,
+    /// The files of this run.
+    names: BTreeSet<(PathBuf, FileName)>,
     /// Bytes of memory that rows wait in.
     waiting: usize,
     given: u64,
@@ -66,6 +71,8 @@ impl Store {
             age_max: LIVE_AGE_MAX,
             waiting_max: WAITING_BYTES_MAX,
             outputs: Vec::new(),
+            run: random(),
+            names: BTreeSet::new(),
             waiting: 0,
             given: 0,
             stored: 0,
@@ -104,7 +111,11 @@ impl Store {
         let Some(waiting) = output.hours.remove(&hour) else { return Ok(()) };
         let (folder, rows) = (output.folder.join(hour.folder()), waiting.rows);
         self.waiting -= waiting.memory;
-        let written = waiting.finish().and_then(|(name, bytes)| put(&folder, name, &bytes));
+        let (first, last) = waiting.times.unwrap_or_default();
+        let written = waiting.finish().and_then(|bytes| {
+            let hash = self.hash(&folder, hour, (first, last), &bytes);
+            put(&folder, &FileName { first, last, hash }.to_string(), &bytes)
+        });
         written.map_err(|e| {
             self.failed = true;
             io::Error::new(e.kind(), format!("{}: {e}", folder.display()))
@@ -113,15 +124,37 @@ impl Store {
         Ok(())
     }
 
-    /// Puts those rows on disk for which that is asked.
+    /// The hash of a file. Rows of a capture that are stored once more have the same; others that
+    /// only look alike do not: those of another run where their times do not tell them apart, or
+    /// those that come again in this one.
+    fn hash(&mut self, folder: &Path, hour: StoredHour, times: (i64, i64), bytes: &[u8]) -> u128 {
+        let is_of_run = self.options.is_live || hour == StoredHour::Unknown;
+        let (first, last) = times;
+        for repeat in 0_u64.. {
+            let mut hash = Sha256::new();
+            hash.update(bytes);
+            hash.update((if is_of_run { self.run } else { 0 }).to_le_bytes());
+            hash.update(repeat.to_le_bytes());
+            let half = hash.finalize().first_chunk::<16>().copied();
+            let hash = u128::from_be_bytes(half.expect("it has 32 bytes"));
+            if self.names.insert((folder.to_owned(), FileName { first, last, hash })) {
+                return hash;
+            }
+        }
+        unreachable!("a run has fewer files")
+    }
+
+    /// Puts those rows on disk for which that is asked, also after others could not be put there;
+    /// gives the first error.
     fn write_those(&mut self, due: impl Fn(&WaitingRows) -> bool) -> io::Result<()> {
+        let mut result = Ok(());
         for n in 0..self.outputs.len() {
             let hours = self.outputs[n].hours.iter().filter(|(_, rows)| due(rows));
             for hour in hours.map(|(hour, _)| *hour).collect::<Vec<_>>() {
-                self.write(n, hour)?;
+                result = result.and(self.write(n, hour));
             }
         }
-        Ok(())
+        result
     }
 }
 
@@ -139,6 +172,29 @@ impl Sink for Store {
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         self.given += rows.len as u64;
+        self.take(output, rows).inspect_err(|_| self.failed = true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.options.is_live {
+            return Ok(());
+        }
+        let age_max = self.age_max;
+        self.write_those(|rows| rows.since.elapsed() >= age_max)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.write_those(|_| true)
+    }
+
+    fn unwritten(&self) -> u64 {
+        if self.failed { self.given - self.stored } else { 0 }
+    }
+}
+
+impl Store {
+    /// Takes rows in.
+    fn take(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         let stored = &mut self.outputs[output];
         stored.batches += 1;
         let mut full = Vec::new();
@@ -161,33 +217,16 @@ impl Sink for Store {
         }
         self.make_room()
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.options.is_live {
-            return Ok(());
-        }
-        let age_max = self.age_max;
-        self.write_those(|rows| rows.since.elapsed() >= age_max)
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.write_those(|_| true)
-    }
-
-    fn unwritten(&self) -> u64 {
-        if self.failed { self.given - self.stored } else { 0 }
-    }
 }
 
 impl StoredOutput {
     /// Of rows that are stored below a folder, where there may be some.
     fn new(folder: PathBuf, schema: &Schema, options: StoreOptions) -> io::Result<StoredOutput> {
         is_of_these_columns(&folder, schema, options)?;
-        let times = || schema.columns.iter().enumerate().filter(|(_, c)| c.ty == Type::Time);
-        let time = times().find(|(_, c)| c.name == "ts").or_else(|| times().next());
+        let time = schema.columns.iter().position(|c| c.ty == Type::Time);
         Ok(StoredOutput {
             folder,
-            time: time.map(|(n, _)| n),
+            time,
             hours: BTreeMap::new(),
             some: Rows::new(schema),
             batches: 0,
@@ -277,15 +316,13 @@ impl WaitingRows {
         Ok(())
     }
 
-    /// The name and the bytes of their file.
-    fn finish(mut self) -> io::Result<(FileName, Vec<u8>)> {
+    /// The bytes of their file.
+    fn finish(mut self) -> io::Result<Vec<u8>> {
         if self.gathering.rows() > 0 {
             self.file.write(&self.gathering.take())?;
         }
         self.file.finish()?;
-        let bytes = std::mem::take(self.file.bytes());
-        let (first, last) = self.times.unwrap_or_default();
-        Ok((FileName { first, last, hash: hash(&bytes) }, bytes))
+        Ok(std::mem::take(self.file.bytes()))
     }
 }
 
@@ -295,21 +332,15 @@ impl std::fmt::Debug for WaitingRows {
     }
 }
 
-/// The first half of SHA-256.
-fn hash(bytes: &[u8]) -> u128 {
-    let half = Sha256::digest(bytes).first_chunk::<16>().copied();
-    u128::from_be_bytes(half.expect("it has 32 bytes"))
-}
-
 /// Puts a file into a folder, which is made: as a whole, and on disk when this returns.
-fn put(folder: &Path, name: FileName, bytes: &[u8]) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let path = folder.join(name.to_string());
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    make_folder(folder)?;
+    let path = folder.join(name);
     if fs::exists(&path)? {
         return Ok(());
     }
-    let part = folder.join(format!("{name}.{}.part", std::process::id()));
-    let written = File::create(&part).and_then(|mut file| {
+    let part = folder.join(format!("{name}.{:016x}.part", random()));
+    let written = File::create_new(&part).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
@@ -318,64 +349,56 @@ fn put(folder: &Path, name: FileName, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Sees that rows of an output that are stored have the same columns, by the latest file.
+/// Makes a folder, and those that it is in, on disk.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let Some(parent) = folder.parent().filter(|_| !folder.is_dir()) else { return Ok(()) };
+    make_folder(parent)?;
+    match fs::create_dir(folder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        _ => File::open(parent)?.sync_all(),
+    }
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+/// The file that keeps the columns of an output: an empty one of Parquet, which readers of
+/// `*.parquet` pass by.
+pub(crate) const COLUMNS: &str = "_columns";
+
+/// Sees that rows of an output that are stored have the same columns, and keeps these if there are
+/// none yet.
 fn is_of_these_columns(folder: &Path, schema: &Schema, options: StoreOptions) -> io::Result<()> {
-    let Some(file) = latest(folder)? else { return Ok(()) };
-    let told = |e: io::Error| {
-        let text = format!("{}: {e}; put it elsewhere to store beside it", file.display());
-        io::Error::new(e.kind(), text)
-    };
-    let stored = File::open(&file).and_then(|file| weir_arrow::schema_of_file(&file));
-    let stored = stored.map_err(told)?;
+    let refused = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let is_folder = |name: &str| ["date", "hour"].iter().any(|f| name.eq_ignore_ascii_case(f));
+    if let Some(column) = schema.columns.iter().find(|c| is_folder(&c.name)) {
+        return refused(format!(
+            "readers take the folders of stored rows for columns `date` and `hour`: give `{}` \
+             another name",
+            column.name
+        ));
+    }
     let ours = schema_of(schema, options.addresses);
+    let mut none = ParquetFile::with_filters(&ours, std::iter::empty())?;
+    none.finish()?;
+    let path = folder.join(COLUMNS);
+    let told = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+    put(folder, COLUMNS, none.bytes()).map_err(told)?;
+    let stored = File::open(&path).and_then(|file| weir_arrow::schema_of_file(&file));
+    let stored = stored.map_err(told)?;
     if stored.fields() == ours.fields() {
         return Ok(());
     }
-    let names = |schema: &weir_arrow::arrow_schema::Schema| {
-        let field = |f: &std::sync::Arc<weir_arrow::arrow_schema::Field>| {
-            format!("{} {}", f.name(), f.data_type())
-        };
-        schema.fields().iter().map(field).collect::<Vec<_>>().join(", ")
+    let names = |schema: &ArrowSchema| {
+        let fields = schema.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type()));
+        fields.collect::<Vec<_>>().join(", ")
     };
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!(
-            "{} has rows with other columns ({}) than these ({}); store them in another folder, \
-             or give the output another name",
-            folder.display(),
-            names(&stored),
-            names(&ours)
-        ),
+    refused(format!(
+        "{} has rows with other columns ({}) than these ({}); store them in another folder, or \
+         give the output another name",
+        folder.display(),
+        names(&stored),
+        names(&ours)
     ))
-}
-
-/// The latest file below the folder of an output.
-fn latest(folder: &Path) -> io::Result<Option<PathBuf>> {
-    for date in sorted(folder)?.into_iter().rev() {
-        for hour in sorted(&date)?.into_iter().rev() {
-            let files = sorted(&hour)?;
-            let is_stored = |path: &PathBuf| {
-                let name = path.file_name().and_then(OsStr::to_str);
-                name.is_some_and(|name| FileName::parse(name).is_some())
-            };
-            if let Some(file) = files.into_iter().rfind(is_stored) {
-                return Ok(Some(file));
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// The entries of a folder, sorted; none where it is no folder.
-fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        Err(e) => return Err(e),
-    };
-    let mut paths = entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>()?;
-    paths.sort();
-    Ok(paths)
 }

@@ -1,5 +1,6 @@
 use crate::layout::FileName;
 use crate::limits::HOURS_MAX;
+use crate::store::COLUMNS;
 use crate::{Store, StoreOptions, StoredHour};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -61,7 +62,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     while let Some(one) = folders.pop() {
         for entry in fs::read_dir(one).expect("a folder") {
             let path = entry.expect("an entry").path();
-            if path.is_dir() { folders.push(path) } else { found.push(path) }
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.ends_with(COLUMNS) => {}
+                false => found.push(path),
+            }
         }
     }
     found.sort();
@@ -118,7 +123,7 @@ fn rows_are_stored_by_hour_whatever_their_order() {
 #[test]
 fn the_same_rows_are_stored_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let rows = [rows_at(&timed(), 0, &[Some(1), Some(2 * HOUR), None])];
+    let rows = [rows_at(&timed(), 0, &[Some(1), Some(2 * HOUR)])];
     store(folder.path(), &rows);
     let (before, names) = (stored(&folder.path().join("seen")), files(folder.path()));
     store(folder.path(), &rows);
@@ -130,16 +135,49 @@ fn the_same_rows_are_stored_once() {
     assert_eq!(after, before);
 }
 
+/// Rows that only look alike are others.
+#[test]
+fn equal_rows_of_other_times_and_runs_are_all_stored() {
+    let untimed = rows_at(&timed(), 0, &[None, None]);
+    let same = rows_at(&timed(), 0, &[Some(1)]);
+    for (rows, is_live, of_two_runs) in
+        [(&untimed, false, 4), (&untimed, true, 4), (&same, true, 4), (&same, false, 2)]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        for _ in 0..2 {
+            let options = StoreOptions { is_live, ..StoreOptions::default() };
+            let mut store = Store::new(folder.path(), options).bounded(Duration::MAX, 0);
+            store.open(&[timed()]).expect("opens");
+            for _ in 0..2 {
+                store.rows(0, rows).expect("takes rows");
+            }
+            store.finish().expect("finishes");
+        }
+        assert_eq!(files(folder.path()).len(), of_two_runs, "live: {is_live}");
+    }
+}
+
 /// No run leaves a file that is cut; a disk may.
 #[test]
 fn a_file_that_is_no_parquet_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     store(folder.path(), &[rows_at(&timed(), 0, &[Some(1)])]);
-    let file = files(folder.path()).pop().expect("a file");
+    let file = folder.path().join("seen").join(COLUMNS);
     File::options().write(true).open(&file).and_then(|f| f.set_len(9)).expect("cut");
     let mut store = Store::new(folder.path(), StoreOptions::default());
     let e = store.open(&[timed()]).expect_err("it can't be read").to_string();
-    assert!(e.starts_with(&file.display().to_string()) && e.contains("put it elsewhere"), "{e}");
+    assert!(e.starts_with(&file.display().to_string()), "{e}");
+}
+
+/// Readers take the folders for columns of these names.
+#[test]
+fn columns_that_the_folders_hide_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["date", "Hour"] {
+        let mut store = Store::new(folder.path(), StoreOptions::default());
+        let e = store.open(&[output(&[(name, Type::Int)])]).expect_err("refused").to_string();
+        assert!(e.contains(&format!("give `{name}` another name")), "{e}");
+    }
 }
 
 #[test]
@@ -163,9 +201,10 @@ fn rows_of_more_hours_than_may_wait_are_on_disk_before_the_end() {
 #[test]
 fn rows_of_a_live_run_are_on_disk_soon() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (is_live, files_then) in [(false, 0), (true, 1)] {
+    let (soon, late) = (Duration::ZERO, Duration::MAX);
+    for (is_live, age, files_then) in [(false, soon, 0), (true, late, 0), (true, soon, 1)] {
         let options = StoreOptions { is_live, ..StoreOptions::default() };
-        let mut store = Store::new(folder.path(), options).bounded(Duration::ZERO, usize::MAX);
+        let mut store = Store::new(folder.path(), options).bounded(age, usize::MAX);
         store.open(&[timed()]).expect("opens");
         store.rows(0, &rows_at(&timed(), 0, &[Some(3)])).expect("takes rows");
         store.flush().expect("flushes");
@@ -208,6 +247,12 @@ fn other_columns_are_refused_by_name() {
     assert!(e.contains("than these (m Int64)"), "{e}");
     let text = StoreOptions { addresses: AddressForm::Text, ..StoreOptions::default() };
     assert!(opens(timed(), text).expect_err("refused").contains("ip Utf8"));
+    // Columns are kept from the start, though there may be no rows yet.
+    let fresh = tempfile::tempdir().expect("a folder");
+    let mut first = Store::new(fresh.path(), StoreOptions::default());
+    first.open(&[timed()]).expect("opens");
+    let mut second = Store::new(fresh.path(), StoreOptions::default());
+    second.open(&[output(&[("m", Type::Int)])]).expect_err("refused");
     // Another output has a folder of its own.
     let other = Output { name: None, ..output(&[("m", Type::Int)]) };
     assert_eq!(opens(other, StoreOptions::default()), Ok(()));
@@ -222,9 +267,10 @@ fn rows_that_are_not_on_disk_are_counted() {
     let hour = folder.path().join("seen").join(StoredHour::of(HOUR).folder());
     fs::create_dir_all(hour.parent().expect("that of the day")).expect("a folder");
     fs::write(&hour, "in the way").expect("a file");
-    store.rows(0, &rows_at(&timed(), 0, &[Some(1), Some(2), Some(HOUR)])).expect("takes rows");
+    let times = [Some(1), Some(2), Some(HOUR), Some(2 * HOUR)];
+    store.rows(0, &rows_at(&timed(), 0, &times)).expect("takes rows");
     let e = store.finish().expect_err("something is in the way").to_string();
     assert!(e.contains("hour=01"), "{e}");
     assert_eq!(store.unwritten(), 1);
-    assert_eq!(files(folder.path()).len(), 2, "that of two rows, and the one in the way");
+    assert_eq!(files(folder.path()).len(), 3, "those of the hours before and after, too");
 }

@@ -32,6 +32,9 @@ pub struct Queue {
     ended: Receiver<()>,
     shared: Arc<SinkQueueState>,
     when_full: WhenFull,
+    /// The same at the end, and how long that waits for a sink that takes no row.
+    at_end: WhenFull,
+    patience: Duration,
     /// Rows put into the queue.
     queued: u64,
     refused: u64,
@@ -110,6 +113,8 @@ impl Queue {
             ended,
             shared,
             when_full,
+            at_end: when_full,
+            patience: PATIENCE,
             queued: 0,
             refused: 0,
             too_late: 0,
@@ -121,6 +126,13 @@ impl Queue {
     #[must_use]
     pub fn ending_by(self, ending: Arc<AtomicBool>) -> Queue {
         Queue { ending, ..self }
+    }
+
+    /// Waits at the end, however long the sink takes for rows that it has kept, as one that puts
+    /// them on a disk may.
+    #[must_use]
+    pub fn waited_for(self) -> Queue {
+        Queue { at_end: WhenFull::Wait, ..self }
     }
 
     /// Why the thread ended before it was told to. Rows that wait are not written then.
@@ -289,7 +301,7 @@ impl Sink for Queue {
 
     fn finish(&mut self) -> io::Result<()> {
         self.ending.store(true, Ordering::Relaxed);
-        match self.when_full {
+        match self.at_end {
             WhenFull::Wait => drop(self.messages.send(Message::Finish)),
             WhenFull::LeaveOut => {
                 let ends_within = |queue: &Queue, time| {
@@ -300,10 +312,11 @@ impl Sink for Queue {
                     Err(TrySendError::Full(_)) => ends_within(queue, STEP),
                 };
                 // There may be room long before the time is over.
+                let patience = self.patience;
                 self.wait(|queue| {
-                    (0..PATIENCE.as_millis() / STEP.as_millis()).any(|_| told(queue))
+                    (0..patience.as_millis() / STEP.as_millis()).any(|_| told(queue))
                 })?;
-                self.wait(|queue| ends_within(queue, PATIENCE))?;
+                self.wait(|queue| ends_within(queue, patience))?;
             }
         }
         self.ended.recv().ok();
@@ -402,6 +415,51 @@ mod tests {
         drop(go);
         queue.finish().expect("it goes on");
         assert_eq!(memory.lines() as u64 + queue.refused(), 500);
+    }
+
+    /// The rows that it has kept come when it ends.
+    struct KeepsToTheEnd(Receiver<()>, Arc<AtomicU64>);
+
+    impl Sink for KeepsToTheEnd {
+        fn open(&mut self, _: &[Output]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn rows(&mut self, _: usize, _: &Rows) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            let _ = self.0.recv();
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sink_that_keeps_rows_to_the_end_is_waited_for() {
+        for is_waited_for in [false, true] {
+            let ((go, gone), ends) = (mpsc::channel(), Arc::<AtomicU64>::default());
+            let theirs = Arc::clone(&ends);
+            let make = move || Ok(Box::new(KeepsToTheEnd(gone, theirs)) as Box<dyn Sink>);
+            let queue = Queue::start(make, WhenFull::LeaveOut, 2).expect("a thread");
+            let queue = if is_waited_for { queue.waited_for() } else { queue };
+            let mut queue = Queue { patience: 2 * STEP, ..queue };
+            let output = output(None, &[("n", Type::Int)]);
+            queue.open(&[output]).expect("opens");
+            let later = thread::spawn(move || {
+                // Far longer than it is waited for otherwise.
+                let _ = mpsc::channel::<()>().1.recv_timeout(50 * STEP);
+                drop(go);
+            });
+            assert_eq!(queue.finish().is_ok(), is_waited_for);
+            assert_eq!(ends.load(Ordering::Relaxed), u64::from(is_waited_for));
+            later.join().expect("no panic");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct PartitionsArgs {
     /// Send rows to this topic (kafka://HOST:PORT/TOPIC) as JSON, each with the columns that it is
     /// grouped by as its key; with -i kafka:// each row is there once
     #[arg(long, value_name = "KAFKA", value_parser = topic)]
-    #[arg(conflicts_with_all = ["output", "out_dir", "export", "time", "names"])]
+    #[arg(conflicts_with_all = ["output", "out_dir", "store", "export", "time", "names"])]
     pub(crate) rows: Option<KafkaTopic>,
 
     /// The partition that this run is started for.

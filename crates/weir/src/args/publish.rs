@@ -11,9 +11,9 @@ pub(crate) struct PublishArgs {
     /// of other probes
     #[arg(long, value_name = "FILE|KAFKA", value_parser = stream)]
     #[arg(conflicts_with_all = [
-        "output", "out_dir", "export", "time", "names", "suppress", "alert_to", "alert_config",
-        "alert_spill", "line_buffered", "slow_sink", "sink_queue", "control", "metrics", "http",
-        "offload", "rows",
+        "output", "out_dir", "store", "export", "time", "names", "suppress", "alert_to",
+        "alert_config", "alert_spill", "line_buffered", "slow_sink", "sink_queue", "control",
+        "metrics", "http", "offload", "rows",
     ])]
     pub(crate) publish: Option<String>,
 

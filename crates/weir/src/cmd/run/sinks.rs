@@ -80,7 +80,10 @@ impl Run<'_> {
         };
         if self.drops() {
             let sink = move || sink(Box::new(stdout));
-            let queue = Queue::start(sink, WhenFull::LeaveOut, self.options.sink_queue)?;
+            let mut queue = Queue::start(sink, WhenFull::LeaveOut, self.options.sink_queue)?;
+            if self.options.rows.store.is_some() {
+                queue = queue.waited_for();
+            }
             return Ok(Box::new(queue.ending_by(ending)));
         }
         Ok(sink(match progress {
@@ -168,8 +171,12 @@ impl Run<'_> {
                 }
                 RowFiles::Stored(folder) => {
                     let folder = folder.clone();
+                    // Columns that do not fit are refused before the program runs.
+                    let fits = output::stored(&folder, options, names);
+                    fits.and_then(|mut s| s.open(outputs)).map_err(|e| e.to_string())?;
                     let make = move || output::stored(&folder, options, names);
-                    (Queue::start(make, when_full, batches), Cleanup::default())
+                    let queue = Queue::start(make, when_full, batches);
+                    (queue.map(Queue::waited_for), Cleanup::default())
                 }
                 RowFiles::None | RowFiles::Open(_) => return Ok(None),
             };
