@@ -73,7 +73,9 @@ pub(super) const FIELDS: &[Entry] = &[
 
 fn one_flag(rows: &Rows<'_>, out: &mut Column, flag: u16) {
     let have = with_header(rows, tcp::FLAGS, 2);
-    rows.bit_loads(out, have, tcp::FLAGS, |b| be16(b) & u64::from(flag) != 0);
+    // In the order of the wire, so that the flag is turned and not each packet.
+    let flag = flag.to_be();
+    rows.bit_loads(out, have, tcp::FLAGS, |b| u16::from_ne_bytes(b) & flag != 0);
 }
 
 #[inline(always)]

@@ -59,8 +59,10 @@ fn with_bit(looks: &[Look; BATCH], bit: u8) -> Bits {
         eight.wrapping_mul(GATHER) >> 56
     };
     let (words, _) = looks.as_chunks::<64>();
-    Bits(std::array::from_fn(|word| {
-        let (eights, _) = words[word].as_chunks::<8>();
-        eights.iter().fold(0, |word, eight| word >> 8 | byte(eight) << 56)
-    }))
+    let mut bits = Bits::NONE;
+    for (to, looks) in bits.0.iter_mut().zip(words) {
+        let (eights, _) = looks.as_chunks::<8>();
+        *to = eights.iter().fold(0, |word, eight| word >> 8 | byte(eight) << 56);
+    }
+    bits
 }
