@@ -195,7 +195,7 @@ for row in duckdb.sql(f'''
         assert!(commands >= 2 && questions >= 2, "{commands} commands, {questions} questions");
     }
 
-    /// A capture over 40 hours: 4,000 packets of 60 bytes an hour, by as many hosts.
+    /// A capture over 120 hours: 2,000 packets of 60 bytes an hour, by as many hosts.
     fn long_capture(path: &Path) {
         let mut bytes = [0xa1b2_3c4d_u32.to_le_bytes(), [2, 0, 4, 0], [0; 4], [0; 4]].concat();
         bytes.extend([65_535_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat());
@@ -215,8 +215,8 @@ for row in duckdb.sql(f'''
         std::fs::write(path, bytes).expect("written");
     }
 
-    const HOURS: u32 = 40;
-    const PER_HOUR: u32 = 4_000;
+    const HOURS: u32 = 120;
+    const PER_HOUR: u32 = 2_000;
 
     /// A run that is killed leaves whole files, and when it is done again, no row is there twice.
     #[test]
