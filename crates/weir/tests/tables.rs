@@ -8,7 +8,7 @@ fn a_program_without_tables_says_how_to_get_them() {
     for to in [["-o", "arrow"], ["-o", "parquet"], ["--store", "nowhere"]] {
         let mut weir = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
         let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/mixed.pcap");
-        let output = weir.args(["run", "flow_meter", "-r", capture]).args(to).output();
+        let output = weir.args(["run", "source_counts", "-r", capture]).args(to).output();
         let output = output.expect("the binary runs");
         let said = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{said}");
