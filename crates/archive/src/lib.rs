@@ -7,7 +7,7 @@
 //! The names of folders are those of Hive, which DuckDB, Spark, Polars and ClickHouse take for
 //! columns. Days and hours are of UTC, by the first column of times of a row; rows without such a
 //! time are in [`StoredHour::Unknown`]. The name of a file says the first and the last time in it,
-//! in nanoseconds since 1970, and a hash of its bytes.
+//! in nanoseconds since 1970, and a hash.
 //!
 //! A file is there as a whole or not at all: it is written under a name that ends in `.part`,
 //! synchronised, and renamed. A run over the same captures makes the same files, so that it can be

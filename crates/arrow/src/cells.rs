@@ -26,7 +26,7 @@ enum Values {
     Truth(BooleanBufferBuilder),
     /// Words, and their type.
     Words(Vec<u64>, Word),
-    /// Addresses of so many bytes.
+    /// The bytes of addresses, and how many one has.
     Bytes(Vec<u8>, usize),
     /// Texts one after the other, where each begins and the last ends, and their type.
     Texts(Vec<u8>, Vec<i32>, ByteCell),

@@ -276,7 +276,7 @@ fn many_browsers_and_one_that_never_reads() {
     // The ring, the rows that are kept, and the tables: none of it is for each browser.
     assert!(memory < 600 << 20, "{memory} bytes");
     served.end();
-    // On a busy machine some get less, and are told.
+    // On a busy machine some browsers get fewer rows, and are told how many they lack.
     let told: Vec<_> = readers.into_iter().map(|r| r.join().expect("it reads")).collect();
     for &(packets, skipped) in &told {
         assert!(packets == sent || packets < sent && skipped > 0, "{sent} packets: {told:?}");
