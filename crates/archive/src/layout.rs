@@ -1,6 +1,7 @@
 //! Names of folders and files.
 
 use jiff::Timestamp;
+#[cfg(test)]
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use std::fmt;
@@ -41,7 +42,8 @@ impl StoredHour {
     }
 
     /// The hour that two folders are of.
-    pub fn parse(date: &str, hour: &str) -> Option<StoredHour> {
+    #[cfg(test)]
+    pub(crate) fn parse(date: &str, hour: &str) -> Option<StoredHour> {
         let (date, hour) = (date.strip_prefix("date=")?, hour.strip_prefix("hour=")?);
         if (date, hour) == (NULL, NULL) {
             return Some(StoredHour::Unknown);
@@ -68,7 +70,8 @@ pub struct FileName {
 
 impl FileName {
     /// Reads the name of a file; `None` for a file that was not stored so.
-    pub fn parse(name: &str) -> Option<FileName> {
+    #[cfg(test)]
+    pub(crate) fn parse(name: &str) -> Option<FileName> {
         let parts = name.strip_suffix(ENDING)?;
         let (times, hash) = parts.rsplit_once('-')?;
         // Times before 1970 begin with a hyphen themselves.

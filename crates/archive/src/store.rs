@@ -133,7 +133,7 @@ impl Store {
         for repeat in 0_u64.. {
             let mut hash = Sha256::new();
             hash.update(bytes);
-            hash.update((if is_of_run { self.run } else { 0 }).to_le_bytes());
+            hash.update((if is_of_run { self.run } else { self.options.captures }).to_le_bytes());
             hash.update(repeat.to_le_bytes());
             let half = hash.finalize().first_chunk::<16>().copied();
             let hash = u128::from_be_bytes(half.expect("it has 32 bytes"));

@@ -157,6 +157,19 @@ fn equal_rows_of_other_times_and_runs_are_all_stored() {
     }
 }
 
+#[test]
+fn equal_rows_of_two_captures_are_all_stored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (captures, files_then) in [(1, 1), (2, 2), (1, 2)] {
+        let options = StoreOptions { captures, ..StoreOptions::default() };
+        let mut store = Store::new(folder.path(), options);
+        store.open(&[timed()]).expect("opens");
+        store.rows(0, &rows_at(&timed(), 0, &[Some(1)])).expect("takes rows");
+        store.finish().expect("finishes");
+        assert_eq!(files(folder.path()).len(), files_then, "{captures}");
+    }
+}
+
 /// No run leaves a file that is cut; a disk may.
 #[test]
 fn a_file_that_is_no_parquet_is_named() {

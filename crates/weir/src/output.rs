@@ -169,13 +169,16 @@ pub(crate) fn store_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     folder.canonicalize().with_context(named)
 }
 
-/// A sink that stores rows below a folder.
+/// A sink that stores rows of captures of these names, if they are of any, below a folder.
 pub(crate) fn stored(
     folder: &Path,
+    captures: &[String],
     options: RowOptions,
     names: Names,
 ) -> io::Result<Box<dyn Sink>> {
-    let options = StoreOptions { addresses: options.addresses, is_live: options.stream };
+    let RowOptions { addresses, stream: is_live, .. } = options;
+    let captures = weir_base::fnv::hash(captures.join("\0").as_bytes());
+    let options = StoreOptions { addresses, captures, is_live };
     Ok(Box::new(Named::new(names, weir_archive::store(folder, options)?)))
 }
 

@@ -284,7 +284,7 @@ fn tell_lost(stream: &StreamReport, quiet: bool, term: &Term) {
 /// A sink that stores rows below a folder.
 fn stored(args: &MergeArgs, folder: &Path) -> anyhow::Result<Box<dyn Sink>> {
     let options = RowOptions { stream: true, ..args.rows.row_options(args.rules.time_zone) };
-    Ok(output::stored(folder, options, args.rows.names.into())?)
+    Ok(output::stored(folder, &args.from, options, args.rows.names.into())?)
 }
 
 fn sink(

@@ -61,6 +61,7 @@ impl Run<'_> {
         let collector = self.collector.as_ref().map(Collector::try_clone).transpose()?;
         let pipe = self.rows_pipe.as_ref().map(File::try_clone).transpose()?;
         let pipe = pipe.map(|pipe| StoppableWriter::new(pipe, &stops));
+        let captures = self.options.read.clone();
         let sink = move |stdout: Box<dyn Write>| -> io::Result<Box<dyn Sink>> {
             if let Some(pipe) = pipe {
                 let rows = RowsOut::new(pipe, options.time);
@@ -72,7 +73,9 @@ impl Run<'_> {
                     let taken = Taken::default();
                     Ok(Box::new(output::over(files, format, options, names, &taken, &stops)))
                 }
-                (RowFiles::Stored(folder), None) => output::stored(&folder, options, names),
+                (RowFiles::Stored(folder), None) => {
+                    output::stored(&folder, &captures, options, names)
+                }
                 (RowFiles::None | RowFiles::PerProgram(_), None) => {
                     Ok(format.sink(stdout, options, names))
                 }
@@ -151,7 +154,7 @@ impl Run<'_> {
         let (format, stop) = (self.format, Arc::clone(&self.stop));
         let (names, batches) = (self.options.rows.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::LeaveOut } else { WhenFull::Wait };
-        let mut files = files;
+        let (mut files, captures) = (files, self.options.read.clone());
         Box::new(move |outputs| {
             let ending = Arc::new(AtomicBool::new(false));
             let stops = [Arc::clone(&stop), Arc::clone(&ending)];
@@ -170,11 +173,11 @@ impl Run<'_> {
                     (Queue::start(make, when_full, batches), cleanup)
                 }
                 RowFiles::Stored(folder) => {
-                    let folder = folder.clone();
+                    let (folder, captures) = (folder.clone(), captures.clone());
                     // Columns that do not fit are refused before the program runs.
-                    let fits = output::stored(&folder, options, names);
+                    let fits = output::stored(&folder, &captures, options, names);
                     fits.and_then(|mut s| s.open(outputs)).map_err(|e| e.to_string())?;
-                    let make = move || output::stored(&folder, options, names);
+                    let make = move || output::stored(&folder, &captures, options, names);
                     let queue = Queue::start(make, when_full, batches);
                     (queue.map(Queue::waited_for), Cleanup::default())
                 }
