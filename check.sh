@@ -144,7 +144,7 @@ if command -v npm >/dev/null; then
 else
     skip "the feature serve: there is no npm (Debian: apt-get install npm)"
 fi
-features+=(weir/tables)
+features+=(weir/tables weir/sql)
 all=$(IFS=,; echo "${features[*]}")
 cargo clippy --workspace --features "$all" --all-targets --quiet -- -D warnings
 # Without these features, libraries and programs; the tests that differ then run below.
@@ -214,4 +214,4 @@ run_all() {
 run_all
 
 # What a program says that was built without them.
-run --workspace --test page --test kafka --test dpdk --test tables -- --show-output
+run --workspace --test page --test kafka --test dpdk --test tables --test sql -- --show-output

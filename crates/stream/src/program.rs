@@ -42,7 +42,7 @@ impl StreamProgram {
         self
     }
 
-    pub(crate) fn alone(mut self, stream: Stream) -> StreamProgram {
+    fn alone(mut self, stream: Stream) -> StreamProgram {
         self.outputs.push((None, stream));
         self
     }
@@ -54,7 +54,8 @@ impl StreamProgram {
         self
     }
 
-    /// Calls the program so, instead of `stream`: the rules of its alerts are named after it.
+    /// Calls the program so, instead of `stream`: mistakes are shown under that name, and the rules
+    /// of its alerts are named after it.
     #[must_use]
     pub fn named(mut self, name: &str) -> StreamProgram {
         self.name = Some(name.to_owned());
@@ -98,7 +99,12 @@ impl StreamProgram {
     /// As for [`StreamProgram::compile`].
     pub fn warnings(&self) -> Result<String, StreamError> {
         let (compiled, writer) = self.compiled()?;
-        Ok(weir_lang::render(&compiled.warnings, &writer.query(), false))
+        let query = Query { name: self.name(), text: &writer.text };
+        Ok(weir_lang::render(&compiled.warnings, &query, false))
+    }
+
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or("stream")
     }
 
     fn compiled(&self) -> Result<(Compiled, Writer), StreamError> {
@@ -106,25 +112,31 @@ impl StreamProgram {
         if let Some(mistake) = writer.mistake {
             return Err(StreamError::Refused(mistake));
         }
+        let query = Query { name: self.name(), text: &writer.text };
         let options = Options {
             params: &self.params,
-            program: self.name.as_deref().unwrap_or("stream"),
+            program: self.name(),
             signatures: writer.functions.signatures(),
             ..Options::default()
         };
-        match weir_lang::compile(&writer.query(), &options) {
+        match weir_lang::compile(&query, &options) {
             Ok(compiled) => Ok((compiled, writer)),
-            Err(mistakes) => {
-                Err(StreamError::Query(weir_lang::render(&mistakes, &writer.query(), false)))
-            }
+            Err(mistakes) => Err(StreamError::Query(weir_lang::render(&mistakes, &query, false))),
         }
+    }
+}
+
+/// The stream alone: its rows have no name.
+impl From<Stream> for StreamProgram {
+    fn from(stream: Stream) -> StreamProgram {
+        StreamProgram::default().alone(stream)
     }
 }
 
 /// The text of the query that the stream is alone.
 impl std::fmt::Display for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&StreamProgram::default().alone(self.clone()).text())
+        f.write_str(&StreamProgram::from(self.clone()).text())
     }
 }
 
@@ -152,10 +164,6 @@ impl Writer {
             writer.statement(&format!("{output}{pipeline}"));
         }
         writer
-    }
-
-    fn query(&self) -> Query<'_> {
-        Query { name: "stream", text: &self.text }
     }
 
     fn statement(&mut self, statement: &str) {

@@ -48,7 +48,7 @@ impl fmt::Debug for StreamRun<'_> {
 impl Stream {
     /// Runs the stream alone over a source.
     pub fn run(self, source: &mut dyn Source) -> StreamRun<'_> {
-        StreamProgram::default().alone(self).run(source)
+        StreamProgram::from(self).run(source)
     }
 }
 

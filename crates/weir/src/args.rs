@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod http;
 mod later;
+mod lists;
 mod live;
 mod lookback;
 mod merge;
@@ -19,6 +20,7 @@ mod rows;
 mod rules;
 mod serve;
 mod site;
+mod sql;
 mod values;
 mod watch;
 pub(crate) mod wires;
@@ -33,6 +35,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use http::HttpArgs;
 pub(crate) use later::LaterArgs;
+pub(crate) use lists::{FieldsArgs, InterfacesArgs, ListArgs};
 pub(crate) use live::{Capture, LiveArgs, Stamp};
 pub(crate) use lookback::LookbackArgs;
 pub(crate) use merge::{MergeArgs, UntilWhen};
@@ -43,8 +46,9 @@ pub(crate) use report::ReportArgs;
 pub(crate) use rows::RowArgs;
 pub(crate) use rules::RulesArgs;
 pub(crate) use site::SiteArgs;
+pub(crate) use sql::SqlArgs;
 pub(crate) use values::{ExportTo, ExportVersion, Headers, SlowSink, file_size};
-use values::{batches, duration, format, param, seconds, workers};
+use values::{batches, duration, param, seconds, workers};
 pub(crate) use write::WriteArgs;
 
 use crate::exit::usage;
@@ -57,7 +61,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weir_packet::egress::Outlet;
 use weir_plan::Program;
-use weir_sink::Format;
 use weir_sink::limits::QUEUE_BATCHES;
 
 /// Ask questions of packet streams: one short typed query at line rate.
@@ -124,6 +127,9 @@ pub(crate) enum Command {
     /// Run the upper levels of queries on Apache Flink, over partial results in Kafka
     #[command(after_help = cluster::EXAMPLES)]
     Cluster(ClusterArgs),
+    /// Ask captures, rows and stored tables by SQL
+    #[command(after_help = sql::EXAMPLES)]
+    Sql(SqlArgs),
     /// Check queries without running them
     Check(CheckArgs),
     /// Format queries
@@ -459,37 +465,6 @@ pub(crate) struct FmtArgs {
     /// Write the files back instead of printing them
     #[arg(short, long, conflicts_with = "check")]
     pub(crate) write: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct FieldsArgs {
-    /// List only fields whose name or description contains this
-    pub(crate) pattern: Option<String>,
-
-    /// List the fields and keys of flow records: of queries that begin with `flows`
-    #[arg(long)]
-    pub(crate) flows: bool,
-
-    /// The format of rows [default: table on a terminal, otherwise json]
-    #[arg(short, long, value_parser = format())]
-    pub(crate) output: Option<&'static Format>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ListArgs {
-    /// List only this group, such as `general` or `detectors`
-    pub(crate) group: Option<String>,
-
-    /// The format of rows [default: table on a terminal, otherwise json]
-    #[arg(short, long, value_parser = format())]
-    pub(crate) output: Option<&'static Format>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct InterfacesArgs {
-    /// The format of rows [default: table on a terminal, otherwise json]
-    #[arg(short, long, value_parser = format())]
-    pub(crate) output: Option<&'static Format>,
 }
 
 #[derive(Args, Debug)]

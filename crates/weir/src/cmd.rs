@@ -18,5 +18,6 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod shelf;
+pub(crate) mod sql;
 pub(crate) mod watch;
 pub(crate) mod worker;

@@ -65,11 +65,6 @@ impl RowArgs {
 
     /// How times are written in a zone.
     pub(crate) fn time_format(&self, zone: Zone) -> TimeFormat {
-        match (self.time, zone) {
-            (Time::Rfc3339, Zone(Some(zone))) => TimeFormat::Local(zone),
-            (Time::Rfc3339, Zone(None)) => TimeFormat::Rfc3339,
-            (Time::Epoch, _) => TimeFormat::Epoch,
-            (Time::EpochNs, _) => TimeFormat::EpochNs,
-        }
+        self.time.format(zone)
     }
 }

@@ -1,5 +1,6 @@
 //! The values that options take.
 
+use crate::zone::Zone;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
@@ -8,7 +9,7 @@ use weir_base::address::AddressForm;
 use weir_engine::limits::WORKERS_MAX;
 use weir_kafka::address::KafkaTopic;
 use weir_sink::limits::QUEUE_BATCHES_MAX;
-use weir_sink::{FORMATS, Format};
+use weir_sink::{FORMATS, Format, TimeFormat};
 
 /// The name of a format for rows.
 pub(super) fn format() -> impl TypedValueParser<Value = &'static Format> {
@@ -149,6 +150,18 @@ pub(crate) enum Time {
     Epoch,
     /// Nanoseconds since 1970
     EpochNs,
+}
+
+impl Time {
+    /// The format in a zone.
+    pub(crate) fn format(self, zone: Zone) -> TimeFormat {
+        match (self, zone) {
+            (Time::Rfc3339, Zone(Some(zone))) => TimeFormat::Local(zone),
+            (Time::Rfc3339, Zone(None)) => TimeFormat::Rfc3339,
+            (Time::Epoch, _) => TimeFormat::Epoch,
+            (Time::EpochNs, _) => TimeFormat::EpochNs,
+        }
+    }
 }
 
 /// The form of addresses, where a format has both.

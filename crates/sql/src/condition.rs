@@ -1,0 +1,140 @@
+//! Conditions of SQL in the language of Weir.
+//!
+//! A condition that is written here holds for the same packets as in SQL, where a comparison with a
+//! null is neither true nor false: a packet passes `where` only if the condition is true.
+
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::scalar::ScalarValue;
+use std::net::IpAddr;
+use weir_base::address;
+use weir_plan::{Schema, Type};
+
+/// A condition over the fields of packets, if the language can say it.
+pub(crate) fn condition(filter: &Expr, fields: &Schema) -> Option<String> {
+    let field = |e: &Expr| field(e, fields);
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            Some(format!("({} and {})", condition(left, fields)?, condition(right, fields)?))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            Some(format!("({} or {})", condition(left, fields)?, condition(right, fields)?))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (field(left), field(right)) {
+            (Some(field), None) => comparison(field, *op, right),
+            (None, Some(field)) => comparison(field, op.swap()?, left),
+            _ => None,
+        },
+        Expr::InList(InList { expr, list, negated }) => {
+            let (name, ty) = field(expr)?;
+            let members: Option<Vec<String>> = list.iter().map(|e| literal(e, ty, true)).collect();
+            let op = if *negated { "not in" } else { "in" };
+            Some(format!("{name} {op} {{{}}}", members?.join(", ")))
+        }
+        Expr::Between(between) => {
+            let (name, ty) = field(&between.expr)?;
+            let low = literal(&between.low, ty, false)?;
+            let high = literal(&between.high, ty, false)?;
+            Some(match between.negated {
+                true => format!("({name} < {low} or {name} > {high})"),
+                false => format!("({name} >= {low} and {name} <= {high})"),
+            })
+        }
+        Expr::IsNull(e) => Some(format!("not exists({})", field(e)?.0)),
+        Expr::IsNotNull(e) => Some(format!("exists({})", field(e)?.0)),
+        Expr::Not(e) => match field(e)? {
+            (name, Type::Bool) => Some(format!("(exists({name}) and not {name})")),
+            _ => None,
+        },
+        Expr::ScalarFunction(call) if call.name() == crate::functions::IN_NET => {
+            let (address, networks) = call.args.split_first()?;
+            let (name, ty) = field(address)?;
+            let networks: Option<Vec<String>> = networks.iter().map(network).collect();
+            let networks = networks.filter(|all| !all.is_empty() && *ty == Type::Ip)?;
+            Some(format!("{name} in {{{}}}", networks.join(", ")))
+        }
+        Expr::Column(_) => match field(filter)? {
+            (name, Type::Bool) => Some(name.to_owned()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The name and the type of the field that an expression is.
+fn field<'a>(e: &Expr, fields: &'a Schema) -> Option<(&'a str, &'a Type)> {
+    let Expr::Column(column) = e else { return None };
+    let found = fields.columns.iter().find(|c| c.name == column.name)?;
+    Some((&found.name, &found.ty))
+}
+
+fn comparison((name, ty): (&str, &Type), op: Operator, value: &Expr) -> Option<String> {
+    let (op, is_order) = match op {
+        Operator::Eq => ("==", false),
+        Operator::NotEq => ("!=", false),
+        Operator::Lt => ("<", true),
+        Operator::LtEq => ("<=", true),
+        Operator::Gt => (">", true),
+        Operator::GtEq => (">=", true),
+        _ => return None,
+    };
+    Some(format!("{name} {op} {}", literal(value, ty, !is_order)?))
+}
+
+/// A value as the language writes it, to compare with a field of this type. `is_equality` says that
+/// only equality is asked for: texts have another order than the addresses that they are of.
+fn literal(value: &Expr, ty: &Type, is_equality: bool) -> Option<String> {
+    let Expr::Literal(value, _) = value else { return None };
+    match (ty, value) {
+        (Type::Int, ScalarValue::Int64(Some(n))) if *n > i64::MIN => Some(n.to_string()),
+        (Type::Time, ScalarValue::TimestampNanosecond(Some(ns), _)) => time(*ns),
+        (Type::Str, text) => quoted(text.try_as_str()??),
+        (Type::Ip, ScalarValue::FixedSizeBinary(16, Some(bytes))) => {
+            let number = u128::from_be_bytes(bytes.as_slice().try_into().ok()?);
+            Some(address::address(number).to_string())
+        }
+        (Type::Ip, text) if is_equality => {
+            let text = text.try_as_str()??;
+            let address: IpAddr = text.parse().ok()?;
+            // Texts are equal where they are written alike.
+            (address.to_string() == text).then(|| text.to_owned())
+        }
+        (Type::Mac, text) if is_equality => {
+            let text = text.try_as_str()??;
+            let is_part = |part: &str| {
+                part.len() == 2 && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            };
+            let parts: Vec<&str> = text.split(':').collect();
+            (parts.len() == 6 && parts.into_iter().all(is_part)).then(|| text.to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn network(value: &Expr) -> Option<String> {
+    let Expr::Literal(value, _) = value else { return None };
+    crate::functions::Network::parse(value.try_as_str()??).map(|network| network.to_string())
+}
+
+/// A time, to the nanosecond.
+fn time(ns: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_nanosecond(ns.into()).ok()?;
+    Some(format!("@{time}"))
+}
+
+/// A text in quotes. Bytes that are no UTF-8 are shown as U+FFFD, which is not what they are.
+fn quoted(text: &str) -> Option<String> {
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        return None;
+    }
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted += &format!("\\u{{{:x}}}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    Some(quoted)
+}

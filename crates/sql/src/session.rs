@@ -1,0 +1,240 @@
+//! Statements one after another.
+
+use crate::answer::Answer;
+use crate::capture::fields;
+use crate::functions;
+use crate::limits::COLUMNS_LISTED;
+use crate::names::{self, ColumnNames, TableNames};
+use crate::options::{SqlError, SqlOptions, SqlRun};
+use crate::rows_of::{NAME, RowsOf};
+use crate::scan::Ended;
+use crate::urls::Files;
+use datafusion::arrow::array::Array as _;
+use datafusion::catalog::DynamicFileCatalog;
+use datafusion::common::{SchemaError, plan_err};
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::error::DataFusionError;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{DataFrame, SQLOptions, SessionConfig, SessionContext};
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use futures::StreamExt as _;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use weir_arrow::IP_EXTENSION;
+use weir_engine::rows::Sink;
+
+/// A session: statements see the tables and views that those before them made.
+pub struct SqlSession {
+    runtime: Option<Runtime>,
+    context: SessionContext,
+    rows_of: RowsOf,
+}
+
+/// One statement, that has been read.
+#[derive(Debug)]
+pub struct SqlStatement(Statement);
+
+impl fmt::Debug for SqlSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqlSession").field("rows_of", &self.rows_of).finish_non_exhaustive()
+    }
+}
+
+impl Drop for SqlSession {
+    fn drop(&mut self) {
+        // A thread that still reads a capture is not waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl SqlSession {
+    /// A new session.
+    ///
+    /// # Errors
+    /// If the system has no more threads.
+    pub fn new(options: SqlOptions) -> io::Result<SqlSession> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(options.workers.max(1))
+            .thread_name("sql")
+            .enable_all()
+            .build()?;
+        let rows_of = RowsOf { options, ended: Ended::default() };
+        let context = context(&rows_of).map_err(io::Error::other)?;
+        Ok(SqlSession { runtime: Some(runtime), context, rows_of })
+    }
+
+    /// Reads statements, with `;` between them.
+    ///
+    /// # Errors
+    /// If that is no SQL.
+    pub fn read(&self, text: &str) -> Result<Vec<SqlStatement>, SqlError> {
+        let parser = DFParserBuilder::new(text).build();
+        let statements = parser.and_then(|mut parser| parser.parse_statements());
+        let statements = statements.map_err(refused)?;
+        Ok(statements.into_iter().map(SqlStatement).collect())
+    }
+
+    /// Answers a statement: `sink` is opened, and gets its rows. It is left alone where a statement
+    /// has no rows, as `CREATE VIEW` has none. `until` ends it early, with an error.
+    ///
+    /// # Errors
+    /// If the statement is wrong, a table can't be read, or rows can't be written.
+    pub fn answer(&self, statement: SqlStatement, sink: &mut dyn Sink) -> Result<(), SqlError> {
+        let runtime = self.runtime.as_ref().expect("it is there until the end");
+        runtime.block_on(async {
+            tokio::select! {
+                answer = self.answer_to(statement, sink) => answer,
+                _ = tokio::signal::ctrl_c() => Err(SqlError::Interrupted),
+            }
+        })
+    }
+
+    /// The runs over captures that have come to their end since this was asked last. One that was
+    /// left before, as by `LIMIT`, is none of them.
+    pub fn ended(&self) -> Vec<SqlRun> {
+        std::mem::take(&mut self.rows_of.ended.lock())
+    }
+
+    async fn answer_to(
+        &self,
+        statement: SqlStatement,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SqlError> {
+        let frame = self.plan(statement).await.map_err(refused)?;
+        let has_rows = !frame.schema().fields().is_empty();
+        let mut batches = frame.execute_stream().await.map_err(refused)?;
+        let (mut answer, output) = Answer::new(&batches.schema());
+        if has_rows {
+            sink.open(&[output]).map_err(SqlError::Rows)?;
+        }
+        let mut result = Ok(());
+        while let Some(batch) = batches.next().await {
+            let columns = batch.and_then(|b| {
+                let columns = answer.columns(&b)?;
+                let rows = columns.first().map_or(b.num_rows(), |column| column.len());
+                Ok((columns, rows))
+            });
+            result = match columns {
+                Ok((columns, rows)) => answer.write(&columns, rows, sink).map_err(SqlError::Rows),
+                Err(e) => Err(refused(e)),
+            };
+            if result.is_err() {
+                break;
+            }
+        }
+        // Rows before the error are written.
+        let finished = if has_rows { sink.finish() } else { Ok(()) };
+        result.and(finished.map_err(SqlError::Rows))
+    }
+
+    async fn plan(
+        &self,
+        SqlStatement(mut statement): SqlStatement,
+    ) -> Result<DataFrame, DataFusionError> {
+        let tables = names::tables(&mut statement);
+        let columns = self.columns(&statement, &tables).await?;
+        names::resolve(&mut statement, &tables, &columns);
+        let plan = self.context.state().statement_to_plan(statement).await?;
+        if SQLOptions::new().with_allow_dml(false).verify_plan(&plan).is_err() {
+            let where_to = "rows are written by -o, and `weir run --store` stores them";
+            return plan_err!("a statement here changes no file: {where_to}");
+        }
+        self.context.execute_logical_plan(plan).await
+    }
+
+    /// The columns that a statement may mean: of its tables, and the fields of packets.
+    async fn columns(
+        &self,
+        statement: &Statement,
+        tables: &TableNames,
+    ) -> Result<ColumnNames, DataFusionError> {
+        let mut schemas = Vec::new();
+        for table in self.context.state().resolve_table_references(statement)? {
+            // A table that is not there is told of when the statement is planned.
+            if let Ok(table) = self.context.table_provider(table).await {
+                schemas.push(table.schema());
+            }
+        }
+        for call in &tables.calls {
+            let call: Vec<&str> = call.iter().map(String::as_str).collect();
+            schemas.extend(self.rows_of.table(&call).map(|table| table.schema()).ok());
+        }
+        let mut columns = ColumnNames::default();
+        columns.all.extend(fields().map(|column| column.name));
+        for field in schemas.iter().flat_map(|schema| schema.fields()) {
+            if field.extension_type_name() == Some(IP_EXTENSION) {
+                columns.addresses.insert(field.name().clone());
+            }
+            columns.all.insert(field.name().clone());
+        }
+        Ok(columns)
+    }
+}
+
+fn context(rows_of: &RowsOf) -> Result<SessionContext, DataFusionError> {
+    let options = &rows_of.options;
+    let mut config = SessionConfig::new()
+        .with_target_partitions(options.workers.max(1))
+        .with_information_schema(true);
+    config.options_mut().explain.physical_plan_only = true;
+    let parquet = &mut config.options_mut().execution.parquet;
+    parquet.pushdown_filters = true;
+    parquet.schema_force_view_types = false;
+    // It says which columns are addresses.
+    parquet.skip_metadata = false;
+    let mut runtime = RuntimeEnvBuilder::new();
+    if let Some(memory) = options.memory {
+        runtime = runtime.with_memory_limit(memory, 1.0);
+    }
+    let plain = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+    let others = Arc::new(DynamicListTableFactory::default());
+    let files = Files {
+        options: options.clone(),
+        ended: Arc::clone(&rows_of.ended),
+        others: Arc::clone(&others),
+    };
+    let known = Arc::clone(plain.state().catalog_list());
+    let catalog = Arc::new(DynamicFileCatalog::new(known, Arc::new(files)));
+    let state = plain.into_state_builder().with_catalog_list(catalog).build();
+    let context = SessionContext::new_with_state(state);
+    others.session_store().with_state(context.state_weak_ref());
+    functions::all().into_iter().for_each(|f| context.register_udf(f));
+    context.register_udtf(NAME, Arc::new(rows_of.clone()));
+    Ok(context)
+}
+
+/// Why a statement has no answer, in the words of DataFusion or of Weir.
+fn refused(e: DataFusionError) -> SqlError {
+    let root = e.find_root();
+    let text = match root {
+        DataFusionError::SchemaError(e, _) => schema_mistake(e),
+        DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
+        DataFusionError::External(e) => e.to_string(),
+        DataFusionError::SQL(e, _) => e.to_string(),
+        _ => root.to_string(),
+    };
+    // The names of its catalogue and its schema say nothing here.
+    let table = text.strip_prefix("table 'datafusion.public.");
+    let table = table.and_then(|text| text.strip_suffix("' not found"));
+    SqlError::Statement(match table {
+        Some(table) => format!("there is no table `{table}`; a file is one, as in from 'x.pcap'"),
+        None => text,
+    })
+}
+
+/// A column that is not there, and the one that may have been meant: captures have too many to list
+/// them all.
+fn schema_mistake(e: &SchemaError) -> String {
+    let SchemaError::FieldNotFound { field, valid_fields } = e else { return e.to_string() };
+    let names: Vec<&str> = valid_fields.iter().map(|field| field.name.as_str()).collect();
+    let help = match weir_lang::closest(&field.name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.len() > COLUMNS_LISTED => "`describe 'x.pcap'` lists the columns".to_owned(),
+        None => format!("there are {}", names.join(", ")),
+    };
+    format!("there is no column `{}`; {help}", field.name)
+}
