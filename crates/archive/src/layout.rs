@@ -1,7 +1,6 @@
 //! Names of folders and files.
 
 use jiff::Timestamp;
-#[cfg(test)]
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use std::fmt;
@@ -41,9 +40,8 @@ impl StoredHour {
         [format!("date={}", start.date()), format!("hour={:02}", start.hour())].iter().collect()
     }
 
-    /// The hour that two folders are of.
-    #[cfg(test)]
-    pub(crate) fn parse(date: &str, hour: &str) -> Option<StoredHour> {
+    /// The hour that two folders are of; `None` for folders that were not made so.
+    pub fn parse(date: &str, hour: &str) -> Option<StoredHour> {
         let (date, hour) = (date.strip_prefix("date=")?, hour.strip_prefix("hour=")?);
         if (date, hour) == (NULL, NULL) {
             return Some(StoredHour::Unknown);
@@ -70,8 +68,7 @@ pub struct FileName {
 
 impl FileName {
     /// Reads the name of a file; `None` for a file that was not stored so.
-    #[cfg(test)]
-    pub(crate) fn parse(name: &str) -> Option<FileName> {
+    pub fn parse(name: &str) -> Option<FileName> {
         let parts = name.strip_suffix(ENDING)?;
         let (times, hash) = parts.rsplit_once('-')?;
         // Times before 1970 begin with a hyphen themselves.

@@ -15,6 +15,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "link")]
+mod inventory;
 mod layout;
 #[cfg(feature = "link")]
 mod limits;
@@ -24,6 +26,8 @@ mod store;
 #[cfg(all(test, feature = "link"))]
 mod tests;
 
+#[cfg(feature = "link")]
+pub use inventory::{Expiry, Inventory, StoredFile};
 pub use layout::{FileName, StoredHour};
 pub use options::StoreOptions;
 #[cfg(feature = "link")]

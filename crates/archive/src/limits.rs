@@ -14,3 +14,6 @@ pub(crate) const WAITING_BYTES_MAX: usize = 256 << 20;
 
 /// Time after which rows of a live run are on disk, once the next of them comes.
 pub(crate) const LIVE_AGE_MAX: Duration = Duration::from_secs(60);
+
+/// How often the folder of a file is made, where another process removes it while it is empty.
+pub(crate) const FOLDER_TRIES: usize = 10;

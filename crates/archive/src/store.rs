@@ -1,7 +1,7 @@
 //! The sink that stores rows.
 
 use crate::layout::{FileName, StoredHour};
-use crate::limits::{FILE_ROWS_MAX, HOURS_MAX, LIVE_AGE_MAX, WAITING_BYTES_MAX};
+use crate::limits::{FILE_ROWS_MAX, FOLDER_TRIES, HOURS_MAX, LIVE_AGE_MAX, WAITING_BYTES_MAX};
 use crate::options::StoreOptions;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -334,13 +334,18 @@ impl std::fmt::Debug for WaitingRows {
 
 /// Puts a file into a folder, which is made: as a whole, and on disk when this returns.
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    make_folder(folder)?;
     let path = folder.join(name);
     if fs::exists(&path)? {
         return Ok(());
     }
     let part = folder.join(format!("{name}.{:016x}.part", random()));
-    let written = File::create_new(&part).and_then(|mut file| {
+    let created = (0..FOLDER_TRIES).find_map(|_| {
+        let created = make_folder(folder).and_then(|()| File::create_new(&part));
+        // Somebody who clears out may have removed the folder while it was empty.
+        (!matches!(&created, Err(e) if e.kind() == io::ErrorKind::NotFound)).then_some(created)
+    });
+    let created = created.unwrap_or_else(|| File::create_new(&part));
+    let written = created.and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });

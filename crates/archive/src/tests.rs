@@ -1,7 +1,7 @@
 use crate::layout::FileName;
 use crate::limits::HOURS_MAX;
 use crate::store::COLUMNS;
-use crate::{Store, StoreOptions, StoredHour};
+use crate::{Expiry, Inventory, Store, StoreOptions, StoredHour};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -286,4 +286,94 @@ fn rows_that_are_not_on_disk_are_counted() {
     assert!(e.contains("hour=01"), "{e}");
     assert_eq!(store.unwritten(), 1);
     assert_eq!(files(folder.path()).len(), 3, "those of the hours before and after, too");
+}
+
+#[test]
+fn an_inventory_lists_what_is_stored_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrong = Inventory::read(folder.path()).expect_err("it is empty");
+    assert!(wrong.to_string().contains("no archive"), "{wrong}");
+    let times = [Some(-HOUR), Some(5), Some(HOUR - 1), Some(HOUR), None];
+    store(folder.path(), &[rows_at(&timed(), 0, &times)]);
+    let hour = folder.path().join("seen/date=1970-01-01/hour=00");
+    fs::write(hour.join("mine.parquet"), "mine").expect("written");
+    fs::write(hour.join("0-1-2.parquet.3.part"), "half").expect("written");
+    fs::create_dir(folder.path().join("seen/date=1970-01-01/hour=24")).expect("made");
+    fs::create_dir(folder.path().join("unlike")).expect("made");
+
+    let stored = Inventory::read(folder.path()).expect("it is read");
+    let hours: Vec<StoredHour> = stored.files.iter().map(|file| file.hour).collect();
+    // Rows without a time were stored today, which is the latest.
+    let all = [StoredHour::Of(-1), StoredHour::Of(0), StoredHour::Of(1), StoredHour::Unknown];
+    assert_eq!(hours, all);
+    assert_eq!(stored.files[1].output, "seen");
+    assert_eq!((stored.files[1].name.first, stored.files[1].name.last), (5, HOUR - 1));
+    let rows = stored.files.iter().map(|file| file.rows().expect("it is whole"));
+    assert_eq!(rows.collect::<Vec<_>>(), [1, 2, 1, 1]);
+    let checked = stored.files.iter().map(|file| file.check().expect("it is right"));
+    assert_eq!(checked.sum::<u64>(), 5);
+    assert_eq!(stored.parts.len(), 1);
+    let others = [hour.join("mine.parquet"), folder.path().join("seen/date=1970-01-01/hour=24")];
+    assert_eq!(stored.others, others);
+}
+
+#[test]
+fn a_check_finds_files_that_are_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let many: Vec<Option<i64>> = (0..200).map(Some).collect();
+    store(folder.path(), &[rows_at(&timed(), 0, &many)]);
+    let file = || Inventory::read(folder.path()).expect("it is read").files.remove(0);
+    let (path, whole) = (file().path, fs::read(file().path).expect("it is read"));
+    assert_eq!(file().check().expect("it is right"), 200);
+    for cut in [0, 1, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..cut]).expect("written");
+        file().check().expect_err("it is cut");
+    }
+    // Times that the name does not say, an hour that the folder is not of, columns of others.
+    fs::write(&path, &whole).expect("written");
+    let short = FileName { last: 150, ..file().name }.to_string();
+    fs::rename(&path, path.with_file_name(&short)).expect("renamed");
+    assert!(file().check().expect_err("it is wrong").to_string().contains("a time"));
+    let later = folder.path().join("seen/date=1970-01-01/hour=01");
+    fs::create_dir(&later).expect("made");
+    let name = path.file_name().expect("it has one");
+    fs::rename(path.with_file_name(&short), later.join(name)).expect("renamed");
+    assert!(file().check().expect_err("it is wrong").to_string().contains("its folder"));
+    let none = folder.path().join("seen").join(COLUMNS);
+    fs::copy(later.join(name), &none).expect("copied");
+    fs::write(later.join(name), fs::read(&none).expect("read")).expect("written");
+    let columns = output(&[("other", Type::Int)]);
+    let mut other = Store::new(folder.path(), StoreOptions::default());
+    fs::remove_file(&none).expect("removed");
+    other.open(&[columns]).expect("opens");
+    assert!(file().check().expect_err("it is wrong").to_string().contains("its columns"));
+}
+
+#[test]
+fn the_oldest_files_expire() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let times = [Some(0), Some(HOUR), Some(25 * HOUR), None];
+    store(folder.path(), &[rows_at(&timed(), 0, &times)]);
+    let stored = Inventory::read(folder.path()).expect("it is read");
+    let sizes: Vec<u64> = stored.files.iter().map(|file| file.bytes).collect();
+    let all: u64 = sizes.iter().sum();
+    let count = |before, bytes| stored.expired(Expiry { before, bytes }).len();
+    assert_eq!(count(None, None), 0);
+    assert_eq!([0, 1, HOUR, HOUR + 1, 25 * HOUR].map(|t| count(Some(t), None)), [0, 1, 1, 2, 2]);
+    assert_eq!(count(Some(25 * HOUR + 1), None), 3);
+    assert_eq!(count(Some(i64::MAX), None), 4);
+    for (bytes, n) in [(all, 0), (all - 1, 1), (all - sizes[0], 1), (sizes[3], 3), (0, 4)] {
+        assert_eq!(count(None, Some(bytes)), n, "{bytes}");
+    }
+    assert_eq!(count(Some(HOUR + 1), Some(all - 1)), 2);
+
+    for file in stored.expired(Expiry { before: Some(HOUR + 1), bytes: None }) {
+        file.remove().expect("it goes");
+        file.remove().expect("it is gone");
+    }
+    assert!(!folder.path().join("seen/date=1970-01-01").exists());
+    assert_eq!(files(folder.path()).len(), 2);
+    // The next row that is stored makes its folders again.
+    store(folder.path(), &[rows_at(&timed(), 0, &[Some(0)])]);
+    assert_eq!(files(folder.path()).len(), 3);
 }

@@ -1,5 +1,6 @@
 //! The command line, as clap sees it. The letters are those of tcpdump where it has one.
 
+mod archive;
 mod cluster;
 mod confine;
 pub(crate) mod ctl;
@@ -26,6 +27,7 @@ mod watch;
 pub(crate) mod wires;
 mod write;
 
+pub(crate) use archive::{ArchiveArgs, ArchiveCommand, ExpireArgs, ListStoredArgs};
 pub(crate) use cluster::{
     ClusterArgs, ClusterCommand, FlinkArgs, JobArgs, RetireArgs, SavepointArgs, SubmitArgs,
 };
@@ -130,6 +132,9 @@ pub(crate) enum Command {
     /// Ask captures, rows and stored tables by SQL
     #[command(after_help = sql::EXAMPLES)]
     Sql(SqlArgs),
+    /// List, check and clear out rows that are stored (weir run --store)
+    #[command(after_help = archive::EXAMPLES)]
+    Archive(ArchiveArgs),
     /// Check queries without running them
     Check(CheckArgs),
     /// Format queries

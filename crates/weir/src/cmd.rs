@@ -1,5 +1,6 @@
 //! One module per command. Each returns how the process ends.
 
+pub(crate) mod archive;
 pub(crate) mod carrier;
 pub(crate) mod check;
 pub(crate) mod cluster;

@@ -69,6 +69,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Merge(args) => cmd::merge::run(*args, term),
         Command::Cluster(args) => cmd::cluster::run(&args, term),
         Command::Sql(args) => cmd::sql::run(&args, term),
+        Command::Archive(args) => cmd::archive::run(&args, term),
         Command::Check(args) => cmd::check::run(&args, term),
         Command::Fmt(args) => cmd::fmt::run(&args, term),
         Command::Explain(args) => cmd::explain::run(&args, term),

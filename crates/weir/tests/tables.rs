@@ -297,4 +297,38 @@ print(duckdb.sql(f"""select ts, "ip.src", n from '{sys.argv[1]}/*/*/*/*.parquet'
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("Parquet holds the rows of one"), "{said}");
     }
+
+    /// The exit status of a command, and all that it says.
+    fn archive(args: &[&str]) -> (i32, String) {
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let output = weir.arg("archive").args(args).output().expect("it runs");
+        let said = [output.stdout, output.stderr].concat();
+        let status = output.status.code().expect("it ends by itself");
+        (status, String::from_utf8(said).expect("text"))
+    }
+
+    #[test]
+    fn an_archive_is_listed_checked_and_cleared_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = folder.path().to_str().expect("text");
+        weir(&["run", "flows", "-r", "fixtures/web.pcap", "--store", store]);
+        let (status, said) = archive(&["ls", store]);
+        assert!(status == 0 && said.contains("\"output\":\"flows.flows\""), "{said}");
+        assert!(said.contains("\"files\":1") && said.contains("\"rows\":16"), "{said}");
+        let (_, hours) = archive(&["ls", store, "flows.flows"]);
+        assert!(hours.contains("\"first\":\"2026-11-21T05:50:45."), "{hours}");
+        assert_eq!(archive(&["ls", store, "no"]).0, 2);
+        assert_eq!(archive(&["ls", "/proc"]).0, 2);
+        let (status, said) = archive(&["check", store]);
+        assert!(status == 0 && said.contains("0 are wrong"), "{said}");
+        let (_, said) = archive(&["expire", store, "--older-than", "36500d"]);
+        assert!(said.contains("0 of 3 files"), "{said}");
+        let (_, said) = archive(&["expire", store, "--keep", "1k", "--dry-run"]);
+        assert!(said.contains("would be removed"), "{said}");
+        assert!(archive(&["ls", store]).1.contains("flows.flows"));
+        let (status, said) = archive(&["expire", store, "--keep", "1k"]);
+        assert!(status == 0 && said.contains("3 of 3 files"), "{said}");
+        assert_eq!(archive(&["ls", store]), (0, String::new()));
+        assert_eq!(archive(&["expire", store]).0, 2);
+    }
 }
