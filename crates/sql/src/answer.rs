@@ -1,17 +1,18 @@
 //! Record batches as rows, so that they are written as all rows are.
 
 use crate::functions::texts_of;
+use crate::options::SqlError;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{
-    DataType, DurationNanosecondType, Field, Float64Type, Int64Type, Schema as ArrowSchema,
-    TimeUnit, TimestampNanosecondType,
+    DataType, DurationNanosecondType, Float64Type, Int64Type, Schema as ArrowSchema, TimeUnit,
+    TimestampNanosecondType,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use std::io;
 use std::sync::Arc;
-use weir_arrow::{IP_EXTENSION, MAC_EXTENSION};
+use weir_base::harmless::is_harmless;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
@@ -19,6 +20,8 @@ use weir_plan::{Column, Schema, Type, Value};
 /// The rows of one statement.
 pub(crate) struct Answer {
     types: Vec<Type>,
+    /// Whether a terminal shows them: texts of files may hold what moves its cursor.
+    is_shown: bool,
     rows: Rows,
     /// Whether they are plans, which are shown a line a row.
     is_plan: bool,
@@ -29,24 +32,28 @@ const PLAN: [&str; 2] = ["plan_type", "plan"];
 
 impl Answer {
     /// The rows of record batches of this schema, and the output that they are.
-    pub(crate) fn new(schema: &ArrowSchema) -> (Answer, Output) {
+    pub(crate) fn new(schema: &ArrowSchema, is_shown: bool) -> (Answer, Output) {
         let is_plan = schema.fields().iter().map(|field| field.name()).eq(PLAN);
         let schema = match is_plan {
             true => &schema.project(&[1]).expect("it has two columns"),
             false => schema,
         };
-        let types: Vec<Type> = schema.fields().iter().map(|field| type_of(field)).collect();
+        let types: Vec<Type> = schema.fields().iter().map(|f| type_of(f.data_type())).collect();
         let columns = schema.fields().iter().zip(&types);
-        let columns = columns.map(|(field, ty)| Column::new(field.name(), ty)).collect();
+        let columns = columns.map(|(field, ty)| Column {
+            name: if is_shown { harmless(field.name()) } else { field.name().clone() },
+            ty: ty.clone(),
+        });
+        let columns = columns.collect();
         let schema = Schema { columns };
         let rows = Rows::new(&schema);
         let output =
             Output { name: None, schema, keys: Vec::new(), capture: None, metrics: Vec::new() };
-        (Answer { types, rows, is_plan }, output)
+        (Answer { types, is_shown, rows, is_plan }, output)
     }
 
     /// The columns of a record batch, each of one of the types that rows have.
-    pub(crate) fn columns(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    fn columns(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         if self.is_plan {
             let texts = batch.column(1).as_string::<i32>().iter().flatten();
             let lines: StringArray = texts.flat_map(str::lines).map(Some).collect();
@@ -56,8 +63,18 @@ impl Answer {
         columns.map(|(ty, column)| plain(column, ty)).collect()
     }
 
-    /// Hands columns on, as rows of the first output.
+    /// Hands a record batch on, as rows of the first output.
     pub(crate) fn write(
+        &mut self,
+        batch: &RecordBatch,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SqlError> {
+        let columns = self.columns(batch).map_err(|e| SqlError::Statement(e.to_string()))?;
+        let rows = columns.first().map_or(0, |column| column.len());
+        self.hand_on(&columns, rows, sink).map_err(SqlError::Rows)
+    }
+
+    fn hand_on(
         &mut self,
         columns: &[ArrayRef],
         rows: usize,
@@ -68,7 +85,11 @@ impl Answer {
             self.rows.len = BATCH.min(rows - from);
             for ((to, column), ty) in self.rows.columns.iter_mut().zip(columns).zip(&self.types) {
                 for i in 0..self.rows.len {
-                    set_cell(to, i, &value(column, from + i, ty), &mut self.rows.arena);
+                    let value = match value(column, from + i, ty) {
+                        Value::Str(text) if self.is_shown => Value::Str(harmless(&text).into()),
+                        value => value,
+                    };
+                    set_cell(to, i, &value, &mut self.rows.arena);
                 }
             }
             sink.rows(0, &self.rows)?;
@@ -77,17 +98,29 @@ impl Answer {
     }
 }
 
+/// A text as a terminal may show it.
+fn harmless(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match is_harmless(c) {
+            true => shown.push(c),
+            false => shown.extend(c.escape_default()),
+        }
+    }
+    shown
+}
+
 /// The type that a column has as rows. A type that Weir lacks is shown as text.
-fn type_of(field: &Field) -> Type {
-    let is = |name: &str| field.extension_type_name() == Some(name);
-    match field.data_type() {
+fn type_of(ty: &DataType) -> Type {
+    match ty {
         DataType::Boolean => Type::Bool,
         ty if ty.is_integer() => Type::Int,
         ty if ty.is_floating() => Type::Float,
         DataType::Timestamp(..) => Type::Time,
         DataType::Duration(_) => Type::Duration,
-        DataType::FixedSizeBinary(16) if is(IP_EXTENSION) => Type::Ip,
-        DataType::FixedSizeBinary(6) if is(MAC_EXTENSION) => Type::Mac,
+        // Functions keep no name of a type, and nothing else has so many bytes here.
+        DataType::FixedSizeBinary(16) => Type::Ip,
+        DataType::FixedSizeBinary(6) => Type::Mac,
         ty if ty.is_binary() => Type::Bytes,
         DataType::FixedSizeBinary(_) => Type::Bytes,
         _ => Type::Str,

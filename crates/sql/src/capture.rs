@@ -1,6 +1,7 @@
 //! A capture as a table: a row for each packet, a column for each field of the catalogue.
 
 use crate::condition::condition;
+use crate::limits::TERMS_MAX;
 use crate::scan::{PacketScan, Packets};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -51,10 +52,14 @@ impl TableProvider for CaptureTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let conditions: Option<Vec<String>> = filters
+            .iter()
+            .map(|filter| condition(filter, &self.fields).map(|condition| condition.text))
+            .collect();
+        let conditions = conditions.expect("only what was taken comes back");
         let mut stages: Vec<String> = Vec::new();
-        for filter in filters {
-            let condition = condition(filter, &self.fields);
-            stages.push(format!("where {}", condition.expect("only what was taken comes back")));
+        if !conditions.is_empty() {
+            stages.push(format!("where {}", conditions.join(" and ")));
         }
         let names = |c: &[usize]| {
             let names = c.iter().map(|&c| self.fields.columns[c].name.as_str());
@@ -80,9 +85,13 @@ impl TableProvider for CaptureTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let mut terms = 0;
         let taken = |filter: &&Expr| match condition(filter, &self.fields) {
-            Some(_) => TableProviderFilterPushDown::Exact,
-            None => TableProviderFilterPushDown::Unsupported,
+            Some(condition) if terms + condition.terms <= TERMS_MAX => {
+                terms += condition.terms;
+                TableProviderFilterPushDown::Exact
+            }
+            _ => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(taken).collect())
     }

@@ -3,6 +3,7 @@
 //! A condition that is written here holds for the same packets as in SQL, where a comparison with a
 //! null is neither true nor false: a packet passes `where` only if the condition is true.
 
+use crate::limits::DEPTH_MAX;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
@@ -10,16 +11,45 @@ use std::net::IpAddr;
 use weir_base::address;
 use weir_plan::{Schema, Type};
 
+/// A condition as the language writes it.
+pub(crate) struct Condition {
+    pub(crate) text: String,
+    /// How many comparisons and their like it has.
+    pub(crate) terms: usize,
+}
+
 /// A condition over the fields of packets, if the language can say it.
-pub(crate) fn condition(filter: &Expr, fields: &Schema) -> Option<String> {
+pub(crate) fn condition(filter: &Expr, fields: &Schema) -> Option<Condition> {
+    within(filter, fields, DEPTH_MAX)
+}
+
+/// The same, of a condition that holds others no deeper than this.
+fn within(filter: &Expr, fields: &Schema, depth: usize) -> Option<Condition> {
+    let Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) = filter
+    else {
+        let text = term(filter, fields)?;
+        let terms = if let Expr::InList(list) = filter { list.list.len() } else { 1 };
+        return Some(Condition { text, terms });
+    };
+    // Long conditions lean to the left: they become one chain.
+    let (mut parts, mut rest) = (Vec::new(), filter);
+    while let Expr::BinaryExpr(BinaryExpr { left, op: same, right }) = rest
+        && same == op
+    {
+        parts.push(within(right, fields, depth.checked_sub(1)?)?);
+        rest = left;
+    }
+    parts.push(within(rest, fields, depth.checked_sub(1)?)?);
+    let texts: Vec<&str> = parts.iter().rev().map(|part| part.text.as_str()).collect();
+    let word = if *op == Operator::And { " and " } else { " or " };
+    let terms = parts.iter().map(|part| part.terms).sum();
+    Some(Condition { text: format!("({})", texts.join(word)), terms })
+}
+
+/// A condition that holds no others.
+fn term(filter: &Expr, fields: &Schema) -> Option<String> {
     let field = |e: &Expr| field(e, fields);
     match filter {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            Some(format!("({} and {})", condition(left, fields)?, condition(right, fields)?))
-        }
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            Some(format!("({} or {})", condition(left, fields)?, condition(right, fields)?))
-        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (field(left), field(right)) {
             (Some(field), None) => comparison(field, *op, right),
             (None, Some(field)) => comparison(field, op.swap()?, left),
@@ -92,6 +122,10 @@ fn literal(value: &Expr, ty: &Type, is_equality: bool) -> Option<String> {
         (Type::Ip, ScalarValue::FixedSizeBinary(16, Some(bytes))) => {
             let number = u128::from_be_bytes(bytes.as_slice().try_into().ok()?);
             Some(address::address(number).to_string())
+        }
+        (Type::Mac, ScalarValue::FixedSizeBinary(6, Some(bytes))) => {
+            let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            Some(parts.join(":"))
         }
         (Type::Ip, text) if is_equality => {
             let text = text.try_as_str()??;

@@ -24,9 +24,12 @@ pub(crate) const IN_NET: &str = "in_net";
 /// `ip('10.0.0.1')`: an address as bytes.
 pub(crate) const IP: &str = "ip";
 
+/// `mac('02:00:5e:10:00:01')`: the same of a link address.
+pub(crate) const MAC: &str = "mac";
+
 /// All functions.
-pub(crate) fn all() -> [ScalarUDF; 4] {
-    [Name::InNet, Name::Prefix, Name::Ip, Name::IpText].map(|name| {
+pub(crate) fn all() -> [ScalarUDF; 5] {
+    [Name::InNet, Name::Prefix, Name::Ip, Name::IpText, Name::Mac].map(|name| {
         let signature = Signature::user_defined(Volatility::Immutable);
         ScalarUDF::new_from_impl(Function { name, signature })
     })
@@ -88,6 +91,7 @@ enum Name {
     Prefix,
     Ip,
     IpText,
+    Mac,
 }
 
 /// A function of addresses, which are texts, or their 16 bytes.
@@ -104,6 +108,7 @@ impl ScalarUDFImpl for Function {
             Name::Prefix => "prefix",
             Name::Ip => IP,
             Name::IpText => "ip_text",
+            Name::Mac => MAC,
         }
     }
 
@@ -119,15 +124,16 @@ impl ScalarUDFImpl for Function {
             }
             (Name::Prefix, 2 | 3) => None,
             (Name::Prefix, _) => Some("prefix takes an address, and bits: prefix(a, 24, 48)"),
-            (Name::Ip | Name::IpText, 1) => None,
+            (Name::Ip | Name::IpText | Name::Mac, 1) => None,
             (Name::Ip, _) => Some("ip takes a text: ip('10.0.0.1')"),
             (Name::IpText, _) => Some("ip_text takes an address"),
+            (Name::Mac, _) => Some("mac takes a text: mac('02:00:5e:10:00:01')"),
         };
         if let Some(usage) = usage {
             return plan_err!("{usage}");
         }
         let address = match &given[0] {
-            bytes @ DataType::FixedSizeBinary(16) => bytes.clone(),
+            bytes @ DataType::FixedSizeBinary(16) if self.name != Name::Mac => bytes.clone(),
             text if text.is_string() || text.is_null() => DataType::Utf8,
             DataType::Dictionary(_, value) if value.is_string() => DataType::Utf8,
             other => return plan_err!("{} takes an address, not a {other}", self.name()),
@@ -142,6 +148,7 @@ impl ScalarUDFImpl for Function {
             Name::Prefix => given[0].clone(),
             Name::Ip => DataType::FixedSizeBinary(16),
             Name::IpText => DataType::Utf8,
+            Name::Mac => DataType::FixedSizeBinary(6),
         })
     }
 
@@ -149,6 +156,13 @@ impl ScalarUDFImpl for Function {
         let is_constant = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { args.number_rows };
         let of = args.args[0].to_array(rows)?;
+        if self.name == Name::Mac {
+            let result = macs(&of, is_constant)?;
+            return Ok(match is_constant {
+                true => ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?),
+                false => ColumnarValue::Array(result),
+            });
+        }
         let addresses = Addresses::of(&of)?;
         if is_constant && self.name == Name::Ip && addresses.get(0).is_none() && of.is_valid(0) {
             return exec_err!("ip: `{}` is no address", ScalarValue::try_from_array(&of, 0)?);
@@ -161,7 +175,7 @@ impl ScalarUDFImpl for Function {
                 addresses.map(matches!(addresses, Addresses::Texts(_)), cut)
             }
             Name::Ip => addresses.map(false, |a| a),
-            Name::IpText => addresses.map(true, |a| a),
+            Name::IpText | Name::Mac => addresses.map(true, |a| a),
         };
         Ok(match is_constant {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?),
@@ -243,6 +257,32 @@ fn in_net(addresses: &Addresses<'_>, networks: &[ColumnarValue]) -> Result<Array
     let is_in = |a: IpAddr| all.iter().any(|network| network.has(a));
     let result = (0..addresses.len()).map(|i| addresses.get(i).map(is_in));
     Ok(Arc::new(result.collect::<BooleanArray>()))
+}
+
+/// Link addresses of texts. A constant that is none is an error.
+fn macs(texts: &ArrayRef, is_constant: bool) -> Result<ArrayRef> {
+    let texts = texts.as_string::<i32>();
+    let mut bytes = FixedSizeBinaryBuilder::new(6);
+    for text in texts {
+        match text.and_then(mac) {
+            Some(mac) => bytes.append_value(mac)?,
+            None if is_constant && text.is_some() => {
+                return exec_err!("mac: `{}` is no link address", text.unwrap_or_default());
+            }
+            None => bytes.append_null(),
+        }
+    }
+    Ok(Arc::new(bytes.finish()))
+}
+
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut bytes = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut bytes {
+        let part = parts.next().filter(|part| part.len() == 2 && !part.starts_with('+'))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(bytes)
 }
 
 /// The bits of addresses of IPv4 and of IPv6 that `prefix` keeps.

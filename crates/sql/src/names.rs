@@ -1,15 +1,14 @@
 //! Names with dots: `ip.src` is a column here, and no column `src` of a table `ip`.
 
-use crate::functions::IP;
 use crate::rows_of;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, Query, Statement as SqlStatement, TableFactor,
-    Value, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Query, SelectItem, SetExpr,
+    Statement as SqlStatement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// The statement of SQL that another explains, or is.
@@ -26,8 +25,9 @@ fn inner(statement: &mut Statement) -> Option<&mut SqlStatement> {
 pub(crate) struct ColumnNames {
     /// All of them.
     pub(crate) all: BTreeSet<String>,
-    /// The columns that are addresses as bytes.
-    pub(crate) addresses: BTreeSet<String>,
+    /// The columns that are addresses as bytes in every table that has them, and the function that
+    /// makes such an address of a text.
+    pub(crate) addresses: BTreeMap<String, &'static str>,
 }
 
 /// Takes names whose parts make the name of a column for that column, and texts that are compared
@@ -45,6 +45,8 @@ pub(crate) struct TableNames {
     pub(crate) calls: Vec<Vec<String>>,
     /// The names that tables have in the statement.
     names: BTreeSet<String>,
+    /// Names with dots that it gives to columns.
+    pub(crate) dotted: BTreeSet<String>,
 }
 
 /// The tables of a statement.
@@ -67,14 +69,22 @@ impl VisitorMut for Resolving<'_> {
     fn post_visit_expr(&mut self, e: &mut Expr) -> ControlFlow<()> {
         match e {
             Expr::CompoundIdentifier(_) => self.join(e),
-            Expr::BinaryOp { left, right, .. } if self.is_address(left) => read_address(right),
-            Expr::BinaryOp { left, right, .. } if self.is_address(right) => read_address(left),
-            Expr::InList { expr, list, .. } if self.is_address(expr) => {
-                list.iter_mut().for_each(read_address);
+            Expr::BinaryOp { left, op, right } => {
+                let Some(mirrored) = mirrored(op) else { return ControlFlow::Continue(()) };
+                // DataFusion takes `1 = a and a = 1` for two values of `a`, where what is on the
+                // left becomes a constant only later.
+                if is_column(right) && !is_column(left) {
+                    *op = mirrored;
+                    std::mem::swap(left, right);
+                }
+                self.read(left, [&mut **right]);
             }
-            Expr::Between { expr, low, high, .. } if self.is_address(expr) => {
-                read_address(low);
-                read_address(high);
+            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
+                self.read(left, [&mut **right]);
+            }
+            Expr::InList { expr, list, .. } => self.read(expr, list),
+            Expr::Between { expr, low, high, .. } => {
+                self.read(expr, [&mut **low, &mut **high]);
             }
             _ => {}
         }
@@ -83,36 +93,50 @@ impl VisitorMut for Resolving<'_> {
 }
 
 impl Resolving<'_> {
-    /// Whether an expression, whose parts are resolved, is a column of addresses as bytes.
-    fn is_address(&self, e: &Expr) -> bool {
-        let name = match e {
+    /// Makes addresses of texts that are compared with a column of addresses as bytes.
+    fn read<'e>(&self, column: &Expr, texts: impl IntoIterator<Item = &'e mut Expr>) {
+        let name = match column {
             Expr::Identifier(name) => Some(name),
             Expr::CompoundIdentifier(parts) => parts.last(),
             _ => None,
         };
-        name.is_some_and(|name| self.columns.addresses.contains(&name.value))
+        if let Some(function) = name.and_then(|name| self.columns.addresses.get(&name.value)) {
+            texts.into_iter().for_each(|text| read_address(function, text));
+        }
     }
 
     /// Makes one column of the parts of its name.
     fn join(&self, e: &mut Expr) {
         let Expr::CompoundIdentifier(parts) = e else { return };
         // A part in quotes is a name of its own.
-        let is_plain = parts.iter().all(|part| part.quote_style.is_none());
-        let lower: Vec<String> = parts.iter().map(|part| part.value.to_lowercase()).collect();
-        let is_column = |from: &usize| self.columns.all.contains(&lower[*from..].join("."));
-        let from = (0..parts.len() - 1).filter(|_| is_plain).find(is_column);
-        // A name like those of columns, which is none, is to be missed as a column.
+        if parts.iter().any(|part| part.quote_style.is_some()) {
+            return;
+        }
+        let given: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+        let lower = given.join(".").to_lowercase();
+        let lower: Vec<&str> = lower.split('.').collect();
+        let is_table = self.tables.names.contains(lower[0]);
+        // The table has a column of that name itself, or else the statement is wrong.
+        let first = usize::from(is_table);
+        let starts = || first..parts.len().saturating_sub(1);
+        let found =
+            |names: &[&str], from: &usize| self.columns.all.contains(&names[*from..].join("."));
         let family = format!("{}.", lower[0]);
         let is_like_columns = || {
             let mut after = self.columns.all.range(family.clone()..);
-            is_plain
-                && !self.tables.names.contains(&lower[0])
-                && after.next().is_some_and(|name| name.starts_with(&family))
+            !is_table && after.next().is_some_and(|name| name.starts_with(&family))
         };
-        let from = from.or_else(|| is_like_columns().then_some(0));
-        if let Some(from) = from {
+        let column = if let Some(from) = starts().find(|from| found(&given, from)) {
+            Some((from, given[from..].join(".")))
+        } else if let Some(from) = starts().find(|from| found(&lower, from)) {
+            Some((from, lower[from..].join(".")))
+        } else {
+            // A name like those of columns, which is none, is to be missed as a column.
+            is_like_columns().then(|| (0, lower.join(".")))
+        };
+        if let Some((from, name)) = column {
             let mut column: Vec<Ident> = parts[..from].to_vec();
-            column.push(Ident::with_quote('"', lower[from..].join(".")));
+            column.push(Ident::with_quote('"', name));
             *e = match <[Ident; 1]>::try_from(column) {
                 Ok([alone]) => Expr::Identifier(alone),
                 Err(several) => Expr::CompoundIdentifier(several),
@@ -121,11 +145,27 @@ impl Resolving<'_> {
     }
 }
 
-/// Makes an address of a text.
-fn read_address(e: &mut Expr) {
+fn is_column(e: &Expr) -> bool {
+    matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+}
+
+/// The comparison that says the same with its sides swapped; none for what is no comparison.
+fn mirrored(op: &BinaryOperator) -> Option<BinaryOperator> {
+    Some(match op {
+        BinaryOperator::Eq | BinaryOperator::NotEq => op.clone(),
+        BinaryOperator::Lt => BinaryOperator::Gt,
+        BinaryOperator::LtEq => BinaryOperator::GtEq,
+        BinaryOperator::Gt => BinaryOperator::Lt,
+        BinaryOperator::GtEq => BinaryOperator::LtEq,
+        _ => return None,
+    })
+}
+
+/// Makes an address of a text, by a function.
+fn read_address(function: &str, e: &mut Expr) {
     let Expr::Value(value) = &*e else { return };
     let Value::SingleQuotedString(_) = &value.value else { return };
-    let call = format!("{IP}({value})");
+    let call = format!("{function}({value})");
     let parser = Parser::new(&GenericDialect {}).try_with_sql(&call);
     if let Ok(call) = parser.and_then(|mut parser| parser.parse_expr()) {
         *e = call;
@@ -138,6 +178,13 @@ impl Visitor for TableNames {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let named = query.with.iter().flat_map(|with| &with.cte_tables);
         self.names.extend(named.map(|table| table.alias.name.value.to_lowercase()));
+        if let SetExpr::Select(select) = &*query.body {
+            let given = select.projection.iter().filter_map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => Some(&alias.value),
+                _ => None,
+            });
+            self.dotted.extend(given.filter(|name| name.contains('.')).cloned());
+        }
         ControlFlow::Continue(())
     }
 
@@ -146,7 +193,7 @@ impl Visitor for TableNames {
             TableFactor::Table { name, args, alias, .. } => {
                 self.names.insert(name.to_string().to_lowercase());
                 if let Some(args) = args
-                    && name.to_string().eq_ignore_ascii_case(rows_of::NAME)
+                    && name.to_string() == rows_of::NAME
                 {
                     self.calls.push(args.args.iter().filter_map(text).collect());
                 }

@@ -15,13 +15,21 @@ pub struct SqlOptions {
     /// Bytes of memory for what a statement keeps, beyond which sorts and groups go to disk; none
     /// is without a limit.
     pub memory: Option<usize>,
+    /// Whether a terminal shows the rows: characters that it would obey are escaped.
+    pub is_shown: bool,
     /// The text of a query of the library, if there is one of this name.
     pub library: fn(&str) -> Option<String>,
 }
 
 impl Default for SqlOptions {
     fn default() -> SqlOptions {
-        SqlOptions { addresses: AddressForm::Text, workers: 1, memory: None, library: |_| None }
+        SqlOptions {
+            addresses: AddressForm::Text,
+            workers: 1,
+            memory: None,
+            is_shown: false,
+            library: |_| None,
+        }
     }
 }
 
@@ -32,6 +40,8 @@ pub struct SqlRun {
     pub captures: String,
     /// The counts of their packets by their fate.
     pub ledger: Ledger,
+    /// Why not all of a capture could be read; the rows are of the packets before.
+    pub broken: Option<String>,
 }
 
 /// Why a statement has no answer, or not all of it.

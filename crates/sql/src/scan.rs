@@ -29,7 +29,7 @@ use weir_arrow::{Gathering, schema_of};
 use weir_base::address::AddressForm;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_plan::Schema;
-use weir_stream::StreamProgram;
+use weir_stream::{RunError, StreamError, StreamProgram};
 
 /// Captures, and how they are read.
 #[derive(Clone, Debug)]
@@ -111,9 +111,15 @@ impl PacketScan {
         match sink.is_left {
             true => Ok(()),
             false => {
-                let ledger = outcome.map_err(external)?;
+                let (ledger, broken) = match outcome {
+                    Ok(ledger) => (ledger, None),
+                    Err(StreamError::Run { error: RunError::Source(e), ledger }) => {
+                        (*ledger, Some(e.to_string()))
+                    }
+                    Err(e) => return Err(external(e)),
+                };
                 let captures = self.packets.captures.join(", ");
-                self.packets.ended.lock().push(SqlRun { captures, ledger });
+                self.packets.ended.lock().push(SqlRun { captures, ledger, broken });
                 Ok(())
             }
         }

@@ -2,19 +2,22 @@
 
 use crate::answer::Answer;
 use crate::capture::fields;
-use crate::functions;
-use crate::limits::COLUMNS_LISTED;
+use crate::functions::{self, IP, MAC};
+use crate::limits::{COLUMNS_LISTED, STACK_BYTES};
 use crate::names::{self, ColumnNames, TableNames};
 use crate::options::{SqlError, SqlOptions, SqlRun};
 use crate::rows_of::{NAME, RowsOf};
 use crate::scan::Ended;
 use crate::urls::Files;
-use datafusion::arrow::array::Array as _;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::DynamicFileCatalog;
 use datafusion::common::{SchemaError, plan_err};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::{DataFrame, SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use futures::StreamExt as _;
@@ -22,7 +25,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use weir_arrow::IP_EXTENSION;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use weir_arrow::{IP_EXTENSION, MAC_EXTENSION};
 use weir_engine::rows::Sink;
 
 /// A session: statements see the tables and views that those before them made.
@@ -60,6 +64,7 @@ impl SqlSession {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(options.workers.max(1))
             .thread_name("sql")
+            .thread_stack_size(STACK_BYTES)
             .enable_all()
             .build()?;
         let rows_of = RowsOf { options, ended: Ended::default() };
@@ -85,12 +90,49 @@ impl SqlSession {
     /// If the statement is wrong, a table can't be read, or rows can't be written.
     pub fn answer(&self, statement: SqlStatement, sink: &mut dyn Sink) -> Result<(), SqlError> {
         let runtime = self.runtime.as_ref().expect("it is there until the end");
-        runtime.block_on(async {
+        let (to, mut batches) = mpsc::channel(1);
+        let planner = Planner { context: self.context.clone(), rows_of: self.rows_of.clone() };
+        // Long statements nest deep: threads of the runtime have room for that.
+        let task = runtime.spawn(planner.answer(statement, to));
+        let answer = runtime.block_on(async {
             tokio::select! {
-                answer = self.answer_to(statement, sink) => answer,
+                answer = self.write(&mut batches, sink) => answer,
                 _ = tokio::signal::ctrl_c() => Err(SqlError::Interrupted),
             }
-        })
+        });
+        drop(batches);
+        task.abort();
+        match runtime.block_on(task) {
+            Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+            _ => answer,
+        }
+    }
+
+    /// Writes the rows of record batches; the first message is their schema.
+    async fn write(
+        &self,
+        from: &mut Receiver<Message>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SqlError> {
+        let mut answer = None;
+        let mut result = Ok(());
+        while let Some(message) = from.recv().await {
+            result = match (message, &mut answer) {
+                (Ok(Part::Schema(schema)), _) => {
+                    let (rows, output) = Answer::new(&schema, self.rows_of.options.is_shown);
+                    sink.open(&[output]).map(|()| answer = Some(rows)).map_err(SqlError::Rows)
+                }
+                (Ok(Part::Rows(batch)), Some(answer)) => answer.write(&batch, sink),
+                (Ok(Part::Rows(_)), None) => Ok(()),
+                (Err(e), _) => Err(refused(e)),
+            };
+            if result.is_err() {
+                break;
+            }
+        }
+        // Rows before the error are written.
+        let finished = if answer.is_some() { sink.finish() } else { Ok(()) };
+        result.and(finished.map_err(SqlError::Rows))
     }
 
     /// The runs over captures that have come to their end since this was asked last. One that was
@@ -98,37 +140,47 @@ impl SqlSession {
     pub fn ended(&self) -> Vec<SqlRun> {
         std::mem::take(&mut self.rows_of.ended.lock())
     }
+}
 
-    async fn answer_to(
-        &self,
-        statement: SqlStatement,
-        sink: &mut dyn Sink,
-    ) -> Result<(), SqlError> {
-        let frame = self.plan(statement).await.map_err(refused)?;
-        let has_rows = !frame.schema().fields().is_empty();
-        let mut batches = frame.execute_stream().await.map_err(refused)?;
-        let (mut answer, output) = Answer::new(&batches.schema());
-        if has_rows {
-            sink.open(&[output]).map_err(SqlError::Rows)?;
+/// A part of an answer, or the error that ends it.
+type Message = Result<Part, DataFusionError>;
+
+/// A part of an answer.
+enum Part {
+    /// The columns, where there are any.
+    Schema(SchemaRef),
+    Rows(RecordBatch),
+}
+
+/// Plans and runs statements.
+struct Planner {
+    context: SessionContext,
+    rows_of: RowsOf,
+}
+
+impl Planner {
+    /// Hands the answer on, for as long as somebody takes it.
+    async fn answer(self, statement: SqlStatement, to: Sender<Message>) {
+        let mut batches = match self.batches(statement).await {
+            Ok(batches) => batches,
+            Err(e) => return drop(to.send(Err(e)).await),
+        };
+        let schema = batches.schema();
+        if !schema.fields().is_empty() && to.send(Ok(Part::Schema(schema))).await.is_err() {
+            return;
         }
-        let mut result = Ok(());
         while let Some(batch) = batches.next().await {
-            let columns = batch.and_then(|b| {
-                let columns = answer.columns(&b)?;
-                let rows = columns.first().map_or(b.num_rows(), |column| column.len());
-                Ok((columns, rows))
-            });
-            result = match columns {
-                Ok((columns, rows)) => answer.write(&columns, rows, sink).map_err(SqlError::Rows),
-                Err(e) => Err(refused(e)),
-            };
-            if result.is_err() {
-                break;
+            if to.send(batch.map(Part::Rows)).await.is_err() {
+                return;
             }
         }
-        // Rows before the error are written.
-        let finished = if has_rows { sink.finish() } else { Ok(()) };
-        result.and(finished.map_err(SqlError::Rows))
+    }
+
+    async fn batches(
+        &self,
+        statement: SqlStatement,
+    ) -> Result<SendableRecordBatchStream, DataFusionError> {
+        self.plan(statement).await?.execute_stream().await
     }
 
     async fn plan(
@@ -139,9 +191,14 @@ impl SqlSession {
         let columns = self.columns(&statement, &tables).await?;
         names::resolve(&mut statement, &tables, &columns);
         let plan = self.context.state().statement_to_plan(statement).await?;
-        if SQLOptions::new().with_allow_dml(false).verify_plan(&plan).is_err() {
+        let is_external = matches!(&plan, LogicalPlan::Ddl(DdlStatement::CreateExternalTable(_)));
+        if is_external {
+            return plan_err!("a file is a table by its name, as in from 'x.parquet'");
+        }
+        let allowed = SQLOptions::new().with_allow_dml(false).with_allow_statements(false);
+        if allowed.verify_plan(&plan).is_err() {
             let where_to = "rows are written by -o, and `weir run --store` stores them";
-            return plan_err!("a statement here changes no file: {where_to}");
+            return plan_err!("a statement here changes no file and no setting: {where_to}");
         }
         self.context.execute_logical_plan(plan).await
     }
@@ -164,12 +221,21 @@ impl SqlSession {
             schemas.extend(self.rows_of.table(&call).map(|table| table.schema()).ok());
         }
         let mut columns = ColumnNames::default();
+        // Mistakes in names of fields are missed as columns.
         columns.all.extend(fields().map(|column| column.name));
-        for field in schemas.iter().flat_map(|schema| schema.fields()) {
-            if field.extension_type_name() == Some(IP_EXTENSION) {
-                columns.addresses.insert(field.name().clone());
-            }
+        columns.all.extend(tables.dotted.iter().cloned());
+        let all = || schemas.iter().flat_map(|schema| schema.fields());
+        for field in all() {
             columns.all.insert(field.name().clone());
+            let function = match field.extension_type_name() {
+                Some(IP_EXTENSION) => IP,
+                Some(MAC_EXTENSION) => MAC,
+                _ => continue,
+            };
+            columns.addresses.insert(field.name().clone(), function);
+        }
+        for text in all().filter(|field| field.extension_type_name().is_none()) {
+            columns.addresses.remove(text.name());
         }
         Ok(columns)
     }
@@ -218,8 +284,9 @@ fn refused(e: DataFusionError) -> SqlError {
         _ => root.to_string(),
     };
     // The names of its catalogue and its schema say nothing here.
-    let table = text.strip_prefix("table 'datafusion.public.");
+    let table = text.strip_prefix("table 'datafusion.");
     let table = table.and_then(|text| text.strip_suffix("' not found"));
+    let table = table.map(|table| table.strip_prefix("public.").unwrap_or(table));
     SqlError::Statement(match table {
         Some(table) => format!("there is no table `{table}`; a file is one, as in from 'x.pcap'"),
         None => text,
@@ -233,6 +300,7 @@ fn schema_mistake(e: &SchemaError) -> String {
     let names: Vec<&str> = valid_fields.iter().map(|field| field.name.as_str()).collect();
     let help = match weir_lang::closest(&field.name, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => "there is no table".to_owned(),
         None if names.len() > COLUMNS_LISTED => "`describe 'x.pcap'` lists the columns".to_owned(),
         None => format!("there are {}", names.join(", ")),
     };

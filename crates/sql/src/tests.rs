@@ -74,14 +74,14 @@ fn what_a_statement_reads_is_decoded_and_no_more() {
     ));
     let scan = plan.iter().find(|line| line.contains("Weir:")).expect("the leaf of the plan");
     for part in [
-        "where udp |",
-        "where ip.ttl > 3 |",
-        "where ip.src in {192.0.2.0/24} |",
-        "where ts >= @2020-01-01T00:00:00Z |",
-        "where (len < 100 or exists(dns.qname)) |",
-        "where sport >= 1 | where sport <= 9 |",
-        "where exists(udp.checksum) |",
-        "project ip.src | limit 5 (",
+        "where udp and ",
+        " and ip.ttl > 3 and ",
+        " and ip.src in {192.0.2.0/24}",
+        " and ts >= @2020-01-01T00:00:00Z and ",
+        " and (len < 100 or exists(dns.qname)) and ",
+        " and sport >= 1 and sport <= 9 and ",
+        " and exists(udp.checksum)",
+        "| project ip.src | limit 5 (",
     ] {
         assert!(scan.contains(part), "{part} is not in {scan}");
     }
@@ -118,7 +118,17 @@ impl Draw {
         let known = ["192.0.2.1", "198.51.100.2", "2001:db8:1::1", "0.0.0.0", "no address", "::"];
         let bools = ["tcp.syn", "tcp.ack", "udp", "dns.qr", "malformed", "conn.forward"];
         match self.below(if depth == 0 { 8 } else { 11 }) {
-            0 | 1 => format!("{} {} {}", number.0, self.of(&order), self.of(&number.1)),
+            0 => format!("{} {} {}", number.0, self.of(&order), self.of(&number.1)),
+            // The constant first, a number as a text, and the same again the other way.
+            1 => {
+                let (op, value) = (self.of(&order), self.of(&number.1));
+                let other = self.of(&["and", "or"]);
+                format!("('{value}' {op} {0} {other} {0} = '{value}')", number.0)
+            }
+            2 if self.below(2) == 0 => {
+                let value = self.of(&known);
+                format!("('{value}' = {address} and not {address} <> '{value}')")
+            }
             2 => format!("{} {} '{}'", address, self.of(&["=", "<>"]), self.of(&known)),
             3 => self.of(&bools).to_owned(),
             4 => format!("not {}", self.of(&bools)),
@@ -224,6 +234,11 @@ fn limits_end_runs_early_and_errors_are_told() {
         ("select * from weir('packets | wher len', '{}')", "did you mean `where`?"),
         ("select * from weir('packets')", "reads no capture"),
         ("select * from weir(1)", "takes texts"),
+        ("select nope", "there is no table"),
+        ("select 1 from web.pcap", "there is no table `web.pcap`; a file is one, as in from '"),
+        ("set datafusion.runtime.temp_directory = '/'", "changes no file and no setting"),
+        ("create external table a stored as csv location 'x'", "a file is a table by its name"),
+        ("select mac('02:00')", "mac: `02:00` is no link address"),
         ("select in_net(ip.src, '10.0.0.1/8') from '{}'", "other bits are zero"),
         ("select prefix(ip.src, 129) from '{}'", "from 0 to 128"),
         ("select ip('10.0.0.300')", "ip: `10.0.0.300` is no address"),
@@ -255,6 +270,8 @@ fn functions_of_addresses() {
         ("prefix('10.1.2.3', 128)", "\"10.1.2.3\""),
         ("prefix('2001:db8::1', 24, 64)", "\"2001:db8::\""),
         ("prefix('2001:db8::1', 24, 128)", "\"2001:db8::1\""),
+        ("prefix(ip('10.1.2.3'), 8)", "10.0.0.0"),
+        ("mac('02:00:5E:10:00:01')", "02:00:5e:10:00:01"),
         ("ip_text(ip('10.1.2.3'))", "\"10.1.2.3\""),
         ("ip_text(ip('::ffff:10.1.2.3'))", "\"::ffff:10.1.2.3\""),
         ("ip_text(prefix(ip('10.1.2.3'), 8))", "\"10.0.0.0\""),
@@ -294,4 +311,83 @@ fn views_and_files_of_others_are_tables() {
         hosts.display()
     );
     assert_eq!(rows(&text).len(), 2);
+}
+
+/// Long lists of conditions are what block lists become; DataFusion decides where they are longer
+/// than the language takes.
+#[test]
+fn conditions_of_any_length_are_answered() {
+    let of = |n: usize, word: &str, term: &dyn Fn(usize) -> String| {
+        let all: Vec<String> = (0..n).map(term).collect();
+        rows(&format!("select count(*) from '{WEB}' where {}", all.join(word))).remove(0)
+    };
+    for n in [65, 600] {
+        assert_eq!(of(n, " and ", &|i| format!("len <> -{}", i + 1)), "143", "{n}");
+        let term = |i: usize| format!("(ip.src = '10.0.0.{}' and tcp.dport = {i})", i % 256);
+        assert_eq!(of(n, " or ", &term), "0", "{n}");
+    }
+    let deep = (0..40).fold("len > 0".to_owned(), |inner, i| {
+        format!("({inner} {} len > {i})", if i % 2 == 0 { "and" } else { "or" })
+    });
+    assert_eq!(rows(&format!("select count(*) from '{WEB}' where {deep}")), ["143"]);
+    let sum = vec!["len"; 1000].join(" + ");
+    assert_eq!(rows(&format!("select count({sum}) from '{WEB}'")), ["143"]);
+}
+
+#[test]
+fn names_of_tables_and_of_columns_come_before_fields() {
+    for (text, row) in [
+        (
+            "with tcp as (select sport, len from '{}' where tcp) select tcp.sport > 0 from tcp",
+            "true",
+        ),
+        ("select tcp.sport from (values (7)) tcp(sport)", "7"),
+        ("select ip.src from (select '1.2.3.4' as src) as ip", "\"1.2.3.4\""),
+        ("with c as (select 7 as \"my.col\") select my.col from c", "7"),
+        ("select t.a.B > 0 from weir('packets | project a.B = len', '{}') t", "true"),
+        ("select a.tcp.dport = 80 from '{}' a where a.tcp.dport = 80", "true"),
+    ] {
+        let rows = rows(&format!("{} limit 1", text.replace("{}", WEB)));
+        assert_eq!(rows, [row], "{text}");
+    }
+}
+
+#[test]
+fn addresses_of_bytes_are_addresses_everywhere() {
+    let session = session(AddressForm::Bytes);
+    for (text, row) in [
+        ("select min(ip.src) from '{}' where ip.src = '192.0.2.1'", "192.0.2.1"),
+        ("select prefix(ip.src, 24) from '{}' where '192.0.2.1' = ip.src", "192.0.2.0"),
+        ("select count(*) from '{}' where ip.src is not distinct from '192.0.2.1'", "74"),
+        ("select count(*) > 0 from '{}' where eth.src = '02:00:00:00:00:0b'", "true"),
+        ("select count(*) > 0 from '{}' where eth.src in ('02:00:00:00:00:0B')", "true"),
+    ] {
+        let text = format!("{} limit 1", text.replace("{}", WEB));
+        let rows = rows_of(&session, &text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(rows[0][0].to_string(), row, "{text}");
+    }
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_escaped_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("evil.csv");
+    std::fs::write(&file, "a\u{1b}[31m\nx\u{9b}2J\n").expect("written");
+    let text = format!("select * from '{}'", file.display());
+    for is_shown in [false, true] {
+        let session = SqlSession::new(SqlOptions { is_shown, ..SqlOptions::default() });
+        let session = session.expect("threads start");
+        let mut rows = Collect::default();
+        let statement = session.read(&text).expect("it is read").remove(0);
+        session.answer(statement, &mut rows).expect("it is answered");
+        let seen = format!("{}{}", rows.outputs[0].schema.columns[0].name, rows.rows[0].1[0]);
+        assert_eq!(seen.contains('\u{1b}'), !is_shown, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_statement_without_columns_has_no_rows() {
+    let session = session(AddressForm::Text);
+    let rows = rows_of(&session, &format!("select from '{WEB}'"));
+    assert_eq!(rows.expect("it is answered").len(), 0);
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Endings of files that DataFusion reads.
-const TABLES: &[&str] = &["parquet", "csv", "json", "ndjson", "arrow"];
+const TABLES: &[&str] = &["parquet", "csv", "json", "arrow"];
 
 /// The file in a folder of stored rows that keeps their columns.
 const STORED: &str = "_columns";

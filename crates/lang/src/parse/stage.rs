@@ -91,9 +91,8 @@ impl<'a> Parser<'a> {
         let d =
             Diagnostic::new(Code::Unsupported, name.span, format!("`{word}` is not supported yet"));
         self.report(match word {
-            "store" | "publish" => {
-                d.help("leave it out: the rows that reach the end of a pipeline are printed")
-            }
+            "store" => d.help("leave it out: `weir run --store FOLDER` stores the rows of a query"),
+            "publish" => d.help("leave it out: `weir run --publish TO` publishes partial results"),
             _ => d,
         });
         self.skip_stage();

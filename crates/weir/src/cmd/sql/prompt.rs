@@ -9,7 +9,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper, Highlighter, Hinter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use weir_packet::fields::FIELDS;
 
 const GREETING: &str = "\
@@ -66,7 +66,13 @@ pub(super) fn run(answers: &Answers<'_>, term: &Term) -> anyhow::Result<Status> 
             Err(ReadlineError::Eof) => break,
             Err(e) => return Err(e.into()),
         };
+        if matches!(text.trim().trim_end_matches(';').trim(), "quit" | "exit" | "\\q") {
+            break;
+        }
         editor.add_history_entry(text.as_str())?;
+        if let Some(file) = &history {
+            keep(&mut editor, file, term);
+        }
         for statement in answers.session.read(&text).unwrap_or_else(|e| {
             term.error(format_args!("{e}"));
             Vec::new()
@@ -76,14 +82,15 @@ pub(super) fn run(answers: &Answers<'_>, term: &Term) -> anyhow::Result<Status> 
             }
         }
     }
-    if let Some(file) = &history
-        && let Some(folder) = file.parent()
-        && std::fs::create_dir_all(folder).is_ok()
-        && let Err(e) = editor.save_history(file)
-    {
+    Ok(Status::Ok)
+}
+
+/// Keeps the history at once: a terminal may be closed at any time.
+fn keep(editor: &mut Editor<Names, FileHistory>, file: &Path, term: &Term) {
+    let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+    if let Err(e) = made.map_err(ReadlineError::from).and_then(|()| editor.save_history(file)) {
         term.warning(format_args!("the history is not kept: {e}"));
     }
-    Ok(Status::Ok)
 }
 
 /// The file of statements of earlier sessions, below the folder for the state of programs (XDG Base
@@ -122,8 +129,9 @@ impl Completer for Names {
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let before = &line[..at];
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '\'' | '(');
-        let start = before.rfind(|c| !is_part(c)).map_or(0, |end| end + 1);
-        let word = before[start..].to_lowercase();
+        let end = before.char_indices().rev().find(|(_, c)| !is_part(*c));
+        let start = end.map_or(0, |(at, c)| at + c.len_utf8());
+        let word = before[start..].to_ascii_lowercase();
         // An opening parenthesis before a name is no part of it.
         let (skip, word) = match word.rsplit_once('(') {
             Some((call, inner)) if call != "weir" => (call.len() + 1, inner),
