@@ -27,7 +27,9 @@ mod watch;
 pub(crate) mod wires;
 mod write;
 
-pub(crate) use archive::{ArchiveArgs, ArchiveCommand, ExpireArgs, ListStoredArgs};
+pub(crate) use archive::ArchiveArgs;
+#[cfg(feature = "tables")]
+pub(crate) use archive::{ArchiveCommand, ExpireArgs, ListStoredArgs};
 pub(crate) use cluster::{
     ClusterArgs, ClusterCommand, FlinkArgs, JobArgs, RetireArgs, SavepointArgs, SubmitArgs,
 };

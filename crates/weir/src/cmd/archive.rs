@@ -1,6 +1,8 @@
 //! `weir archive`: what is stored, whether it is whole, and the removal of what is old.
 
-use crate::args::{ArchiveArgs, ArchiveCommand};
+use crate::args::ArchiveArgs;
+#[cfg(feature = "tables")]
+use crate::args::ArchiveCommand;
 use crate::exit::Status;
 use crate::term::Term;
 
