@@ -276,12 +276,15 @@ fn many_browsers_and_one_that_never_reads() {
     // The ring, the rows that are kept, and the tables: none of it is for each browser.
     assert!(memory < 600 << 20, "{memory} bytes");
     served.end();
-    // On a busy machine some browsers get fewer rows, and are told how many they lack.
+    // On a busy machine some browsers get fewer rows: they are told how many they lack, or their
+    // stream breaks off before its event `end`, since a run that ends waits for none of them long.
     let told: Vec<_> = readers.into_iter().map(|r| r.join().expect("it reads")).collect();
-    for &(packets, skipped) in &told {
-        assert!(packets == sent || packets < sent && skipped > 0, "{sent} packets: {told:?}");
+    for &(packets, skipped, is_ended) in &told {
+        let is_told = skipped > 0 || !is_ended;
+        assert!(packets == sent || packets < sent && is_told, "{sent} packets: {told:?}");
     }
-    assert!(told.contains(&(sent, 0)), "{sent} packets: {told:?}");
+    let is_whole = |&(packets, skipped, _): &(u64, u64, bool)| (packets, skipped) == (sent, 0);
+    assert!(told.iter().any(is_whole), "{sent} packets: {told:?}");
     drop((deaf, silent));
 }
 
@@ -292,9 +295,9 @@ fn memory_most(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
-/// The packets that the rows of page-traffic count, up to the end of the stream, and how many rows
-/// were left out.
-fn packets_told(mut stream: TcpStream) -> (u64, u64) {
+/// The packets that the rows of page-traffic count, up to the end of the stream, how many rows were
+/// left out, and whether the stream says that it is at its end.
+fn packets_told(mut stream: TcpStream) -> (u64, u64, bool) {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an end");
     let (mut told, mut skipped) = (0, 0);
@@ -306,7 +309,7 @@ fn packets_told(mut stream: TcpStream) -> (u64, u64) {
             skipped += event["skipped"].as_u64().expect("a count");
         }
     }
-    (told, skipped)
+    (told, skipped, text.contains("event: end\n"))
 }
 
 /// The ring of a run over a wire has the packets of a row, and says what it has no more.
