@@ -54,6 +54,7 @@ impl Inventory {
     /// # Errors
     /// If one can't be read, or the folder holds no output of a query.
     pub fn read(folder: &Path) -> io::Result<Inventory> {
+        fs::metadata(folder)?;
         let mut inventory = Inventory::default();
         let mut has_outputs = false;
         for output in entries(folder)? {
@@ -91,7 +92,7 @@ impl Inventory {
             for path in entries(&hour)? {
                 match FileName::parse(&name_of(&path)) {
                     Some(name) => {
-                        let meta = fs::metadata(&path)?;
+                        let Some(meta) = metadata(&path)? else { continue };
                         let (output, written) = (output.to_owned(), meta.modified()?);
                         let (bytes, hour) = (meta.len(), stored);
                         self.files.push(StoredFile { output, hour, name, path, bytes, written });
@@ -106,8 +107,9 @@ impl Inventory {
     fn take_other(&mut self, path: PathBuf) -> io::Result<()> {
         match path.extension().is_some_and(|ending| ending == "part") {
             true => {
-                let written = fs::metadata(&path)?.modified()?;
-                self.parts.push((path, written));
+                if let Some(meta) = metadata(&path)? {
+                    self.parts.push((path, meta.modified()?));
+                }
             }
             false => self.others.push(path),
         }
@@ -215,9 +217,21 @@ fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// The size and the times of a file; none of one that was removed or renamed meanwhile, as runs and
+/// other commands do.
+fn metadata(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        meta => meta.map(Some),
+    }
+}
+
 /// The paths in a folder; a folder that has just been removed has none.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let told = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
-    let entries = fs::read_dir(folder).map_err(told)?;
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(told)?,
+    };
     entries.map(|entry| entry.map(|entry| entry.path()).map_err(told)).collect()
 }

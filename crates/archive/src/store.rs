@@ -341,7 +341,7 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let part = folder.join(format!("{name}.{:016x}.part", random()));
     let created = (0..FOLDER_TRIES).find_map(|_| {
         let created = make_folder(folder).and_then(|()| File::create_new(&part));
-        // Somebody who clears out may have removed the folder while it was empty.
+        // `weir archive expire` may have removed the folder while it was empty.
         (!matches!(&created, Err(e) if e.kind() == io::ErrorKind::NotFound)).then_some(created)
     });
     let created = created.unwrap_or_else(|| File::create_new(&part));

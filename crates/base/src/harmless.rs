@@ -11,9 +11,28 @@ pub fn is_harmless(c: char) -> bool {
         | '\u{fff0}'..='\u{fffc}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{10ffff}')
 }
 
+/// A text as a terminal may show it: other characters are escaped as in Rust, but for line feeds,
+/// which `keeps_lines` keeps.
+pub fn escaped(text: &str, keeps_lines: bool) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match keeps_lines && c == '\n' || is_harmless(c) {
+            true => shown.push(c),
+            false => shown.extend(c.escape_default()),
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn characters_that_a_terminal_obeys_are_escaped() {
+        assert_eq!(escaped("a\n\u{1b}[31mü\u{9b}", false), "a\\n\\u{1b}[31mü\\u{9b}");
+        assert_eq!(escaped("a\n\t", true), "a\n\\t");
+    }
 
     #[test]
     fn what_is_shown_and_what_is_not() {

@@ -12,7 +12,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use std::io;
 use std::sync::Arc;
-use weir_base::harmless::is_harmless;
+use weir_base::harmless::escaped;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
@@ -41,7 +41,7 @@ impl Answer {
         let types: Vec<Type> = schema.fields().iter().map(|f| type_of(f.data_type())).collect();
         let columns = schema.fields().iter().zip(&types);
         let columns = columns.map(|(field, ty)| Column {
-            name: if is_shown { harmless(field.name()) } else { field.name().clone() },
+            name: if is_shown { escaped(field.name(), false) } else { field.name().clone() },
             ty: ty.clone(),
         });
         let columns = columns.collect();
@@ -86,7 +86,9 @@ impl Answer {
             for ((to, column), ty) in self.rows.columns.iter_mut().zip(columns).zip(&self.types) {
                 for i in 0..self.rows.len {
                     let value = match value(column, from + i, ty) {
-                        Value::Str(text) if self.is_shown => Value::Str(harmless(&text).into()),
+                        Value::Str(text) if self.is_shown => {
+                            Value::Str(escaped(&text, false).into())
+                        }
                         value => value,
                     };
                     set_cell(to, i, &value, &mut self.rows.arena);
@@ -96,18 +98,6 @@ impl Answer {
         }
         Ok(())
     }
-}
-
-/// A text as a terminal may show it.
-fn harmless(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        match is_harmless(c) {
-            true => shown.push(c),
-            false => shown.extend(c.escape_default()),
-        }
-    }
-    shown
 }
 
 /// The type that a column has as rows. A type that Weir lacks is shown as text.

@@ -3,6 +3,7 @@
 //! A condition that is written here holds for the same packets as in SQL, where a comparison with a
 //! null is neither true nor false: a packet passes `where` only if the condition is true.
 
+use crate::functions::mac;
 use crate::limits::DEPTH_MAX;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
@@ -135,11 +136,9 @@ fn literal(value: &Expr, ty: &Type, is_equality: bool) -> Option<String> {
         }
         (Type::Mac, text) if is_equality => {
             let text = text.try_as_str()??;
-            let is_part = |part: &str| {
-                part.len() == 2 && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-            };
-            let parts: Vec<&str> = text.split(':').collect();
-            (parts.len() == 6 && parts.into_iter().all(is_part)).then(|| text.to_owned())
+            // Texts are equal where they are written alike.
+            let is_alike = mac(text).is_some() && text.to_ascii_lowercase() == text;
+            is_alike.then(|| text.to_owned())
         }
         _ => None,
     }

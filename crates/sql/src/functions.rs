@@ -275,7 +275,8 @@ fn macs(texts: &ArrayRef, is_constant: bool) -> Result<ArrayRef> {
     Ok(Arc::new(bytes.finish()))
 }
 
-fn mac(text: &str) -> Option<[u8; 6]> {
+/// The six bytes of a link address.
+pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
     let mut bytes = [0; 6];
     let mut parts = text.split(':');
     for byte in &mut bytes {

@@ -84,7 +84,7 @@ impl SqlSession {
     }
 
     /// Answers a statement: `sink` is opened, and gets its rows. It is left alone where a statement
-    /// has no rows, as `CREATE VIEW` has none. `until` ends it early, with an error.
+    /// has no rows, as `CREATE VIEW` has none. Ctrl-C ends it early, with an error.
     ///
     /// # Errors
     /// If the statement is wrong, a table can't be read, or rows can't be written.
@@ -211,7 +211,7 @@ impl Planner {
     ) -> Result<ColumnNames, DataFusionError> {
         let mut schemas = Vec::new();
         for table in self.context.state().resolve_table_references(statement)? {
-            // A table that is not there is told of when the statement is planned.
+            // Planning reports a table that does not exist.
             if let Ok(table) = self.context.table_provider(table).await {
                 schemas.push(table.schema());
             }

@@ -12,8 +12,9 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl UrlTableFactory for Files {
             Err(_) => return self.others.try_new(name).await,
         };
         if file.is_dir() && path.join(STORED).is_file() {
-            return Ok(Some(self.stored(name).await?));
+            return Ok(Some(self.stored(name)?));
         }
         if file.is_dir() || is_table {
             let table = self.others.try_new(name).await?;
@@ -60,7 +61,7 @@ impl UrlTableFactory for Files {
 impl Files {
     /// The rows of an output that `--store` has stored. `date` and `hour` are texts: those of rows
     /// without a time are no date.
-    async fn stored(&self, folder: &str) -> Result<Arc<dyn TableProvider>> {
+    fn stored(&self, folder: &str) -> Result<Arc<dyn TableProvider>> {
         let session = self.others.session_store().get_session().upgrade();
         let session = session.expect("the session asks");
         let state = session.read().as_any().downcast_ref::<SessionState>().cloned();
@@ -72,7 +73,9 @@ impl Files {
             .with_table_partition_cols(days.into());
         let url = ListingTableUrl::parse(format!("{}/", folder.trim_end_matches('/')))?;
         let config = ListingTableConfig::new(url).with_listing_options(options);
-        let table = ListingTable::try_new(config.infer_schema(&state).await?)?;
-        Ok(Arc::new(table))
+        // They stand in one file: no other has to be opened before its rows are read.
+        let columns = File::open(Path::new(folder).join(STORED)).map_err(DataFusionError::from)?;
+        let schema = weir_arrow::schema_of_file(&columns).map_err(DataFusionError::from)?;
+        Ok(Arc::new(ListingTable::try_new(config.with_schema(schema))?))
     }
 }

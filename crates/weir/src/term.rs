@@ -4,7 +4,7 @@ use crate::zone::Zone;
 use clap::ValueEnum;
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
-use weir_base::harmless::is_harmless;
+use weir_base::harmless::escaped;
 use weir_top::{Glyphs, Look};
 
 /// When to color.
@@ -83,14 +83,7 @@ impl Term {
 
 /// A text as a terminal may show it: names of files and words of a command line may hold anything.
 fn shown(text: Arguments<'_>) -> String {
-    let mut shown = String::new();
-    for c in text.to_string().chars() {
-        match c == '\n' || is_harmless(c) {
-            true => shown.push(c),
-            false => shown.extend(c.escape_default()),
-        }
-    }
-    shown
+    escaped(&text.to_string(), true)
 }
 
 /// Whether a stream is colored: `--color` wins over NO_COLOR, which wins over the terminal.

@@ -276,8 +276,8 @@ fn many_browsers_and_one_that_never_reads() {
     // The ring, the rows that are kept, and the tables: none of it is for each browser.
     assert!(memory < 600 << 20, "{memory} bytes");
     served.end();
-    // On a busy machine some browsers get fewer rows: they are told how many they lack, or their
-    // stream breaks off before its event `end`, since a run that ends waits for none of them long.
+    // On a busy machine a browser may get fewer rows. It is then told how many it lacks, or its
+    // stream breaks off before the event `end`: a run that ends does not wait long for a browser.
     let told: Vec<_> = readers.into_iter().map(|r| r.join().expect("it reads")).collect();
     for &(packets, skipped, is_ended) in &told {
         let is_told = skipped > 0 || !is_ended;

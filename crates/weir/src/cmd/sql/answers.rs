@@ -42,7 +42,7 @@ impl<'a> Answers<'a> {
         Ok(Answers { session, args, format, term, is_begun: Cell::new(false) })
     }
 
-    /// Answers one statement. Losses of the runs that it needed are told.
+    /// Answers one statement, and reports what its runs over captures lost.
     pub(super) fn answer(&self, statement: SqlStatement) -> anyhow::Result<Status> {
         let options = RowOptions {
             time: self.args.time.format(Zone(None)),

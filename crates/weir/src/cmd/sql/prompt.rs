@@ -46,10 +46,11 @@ const WORDS: &[&str] = &[
     "prefix(",
     "ip(",
     "ip_text(",
+    "mac(",
     "weir(",
 ];
 
-/// Reads statements from a terminal until it ends. One that fails is told, and the next is read.
+/// Reads statements from a terminal until it ends. An error is reported, and the next is read.
 pub(super) fn run(answers: &Answers<'_>, term: &Term) -> anyhow::Result<Status> {
     let mut editor = Editor::<Names, FileHistory>::new()?;
     editor.set_helper(Some(Names(names())));
