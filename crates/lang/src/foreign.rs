@@ -23,6 +23,8 @@ const FIELDS: &[(&[&str], &str)] = &[
     (&["llmnr"], "it is DNS on a port of its own: `dns and (sport == 5355 or dport == 5355)`"),
     (&["retransmission", "retransmissions", "retransmit", "tcp.retransmission"],
      "`| analyze tcp` makes the column `tcp.analysis.retransmission`"),
+    (&["ja3", "tls.ja3", "tls.handshake.ja3", "ja3s"],
+     "JA3 is not computed; its successor is `tls.ja4`"),
     (&["app", "application", "service", "app_proto"],
      "each protocol is a field: `dns`, `tls`, `http`, `quic`, `dhcp`, `ntp`"),
     (&["now", "today"], "time comes from the packets: `ts` is when one was captured"),

@@ -30,6 +30,7 @@ mod header;
 mod lex;
 pub mod limits;
 mod lower;
+mod mend;
 mod names;
 mod parse;
 mod query;
@@ -51,6 +52,7 @@ pub use files::fuzz_file;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_query;
 pub use header::{Header, ParamInfo, header, params};
+pub use mend::mended;
 pub use query::{Options, Query, ReadingRules};
 pub use render::render;
 #[cfg(any(test, fuzzing))]
@@ -60,4 +62,4 @@ pub use suggest::closest;
 #[cfg(any(test, fuzzing))]
 pub use suppressions::fuzz_suppressions;
 pub use suppressions::{BadSuppression, suppression, suppressions};
-pub use words::{LanguageWord, WordKind, words};
+pub use words::{LanguageWord, WordKind, stages, words};

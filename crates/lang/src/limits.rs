@@ -45,3 +45,12 @@ pub const SUPPRESSED_IF_MAX: usize = 16;
 
 /// Networks in a MaxMind database.
 pub const NETWORKS_MAX: usize = 1 << 24;
+
+/// Mistakes of a query that are mended one after the other, for its author to copy.
+pub const MENDED_MAX: usize = 8;
+
+/// Words on each side of a mistake that a remedy may write anew.
+pub const MENDED_TOKENS: usize = 6;
+
+/// Mistakes of one text that are looked at for one that can be mended.
+pub const MISTAKES_MENDED: usize = 4;

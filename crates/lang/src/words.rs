@@ -53,6 +53,11 @@ pub struct LanguageWord {
     pub doc: &'static str,
 }
 
+/// The words that stages begin with.
+pub fn stages() -> &'static [&'static str] {
+    parse::STAGES
+}
+
 /// All words.
 pub fn words() -> Vec<LanguageWord> {
     let word = |kind, name, ty: &str, doc| LanguageWord { name, kind, ty: ty.to_owned(), doc };

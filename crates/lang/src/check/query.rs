@@ -281,7 +281,11 @@ impl<'t> Checker<'t> {
         });
         let near = suggest::did_you_mean(word, known.chain(["packets", "flows"]));
         let field = fields::by_name(word).is_some();
+        let counted = !field && fields::key_by_name(word).is_some();
         self.report(match (near, field) {
+            _ if counted => d.help(format!(
+                "write `packets | summarize packets = count(), bytes = sum(len) by {word}`"
+            )),
             (Some(help), _) => d.help(help),
             (None, true) if source.span.start == 0 => {
                 d.help(format!("write `packets | where {word}`"))

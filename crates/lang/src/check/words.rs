@@ -91,7 +91,11 @@ fn one_way(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
             return Some(help);
         }
         if a.name() == "ip.proto" {
-            return Some("protocols are asked by their own name: `tcp`, `udp`, `icmp`".to_owned());
+            let name = s.to_ascii_lowercase();
+            return Some(match fields::by_name(&name) {
+                Some(_) => format!("protocols are asked by their own name: `{name}`"),
+                None => "protocols are asked by their own name: `tcp`, `udp`, `icmp`".to_owned(),
+            });
         }
     }
     match (a.ty, b.ty) {

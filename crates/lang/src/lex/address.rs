@@ -99,6 +99,11 @@ fn bad_address(text: &str) -> Diagnostic {
     if parts.len() == 6 && !text.contains("::") {
         return d("a MAC address").help("a MAC address is six bytes: `02:00:5e:10:00:01`");
     }
+    if matches!(parts.len(), 2 | 3) && parts.iter().all(|part| matches!(part.len(), 1 | 2)) {
+        return d("a time").help(
+            "a time has a date, as in @2026-11-21T17:29:30Z; of its clock there is `hour(ts)`",
+        );
+    }
     if text.contains(':') {
         return d("an IPv6 address").help("an IPv6 address is written like `2001:db8::1`");
     }

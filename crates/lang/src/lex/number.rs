@@ -133,17 +133,14 @@ fn too_large(text: &str) -> Diagnostic {
 }
 
 fn bad_suffix(text: &str, number: usize) -> Diagnostic {
-    let suffix = &text[number..];
-    let d = Diagnostic::new(
-        Code::BadNumber,
-        Span::new(number, text.len()),
-        format!("`{suffix}` is not a unit of numbers"),
-    );
+    let (digits, suffix) = text.split_at(number);
+    let message = format!("`{suffix}` is not a unit of numbers");
+    let d = Diagnostic::new(Code::BadNumber, Span::new(0, text.len()), message);
     match suffix {
-        "sec" | "secs" | "second" | "seconds" => d.help("seconds are written `10s`"),
-        "min" | "mins" | "minute" | "minutes" => d.help("minutes are written `10m`"),
-        "hr" | "hrs" | "hour" | "hours" => d.help("hours are written `10h`"),
-        "day" | "days" => d.help("days are written `10d`"),
+        "sec" | "secs" | "second" | "seconds" => d.help(format!("write `{digits}s`")),
+        "min" | "mins" | "minute" | "minutes" => d.help(format!("write `{digits}m`")),
+        "hr" | "hrs" | "hour" | "hours" => d.help(format!("write `{digits}h`")),
+        "day" | "days" => d.help(format!("write `{digits}d`")),
         "w" | "week" | "weeks" => d.help("weeks are written in days: `7d`"),
         "B" | "KB" | "kB" | "MB" | "GB" | "TB" | "KiB" | "MiB" | "GiB" | "b" | "bit" | "bps" => {
             d.help("numbers have no unit but a factor: `k`, `M`, `G`, `T`, `Ki`, `Mi`, `Gi`, `Ti`")

@@ -57,6 +57,10 @@ impl Parser<'_> {
     pub(super) fn expr_from(&mut self, level: u8) -> Option<Expr> {
         let mut left = self.prefix()?;
         loop {
+            if level <= COMPARISON && self.at_between() {
+                left = self.between(&left)?;
+                continue;
+            }
             if level <= COMPARISON
                 && let Some(word) = self.text_operator()
             {
@@ -334,9 +338,7 @@ impl Parser<'_> {
         let start = self.span();
         if !self.is_sign("{") {
             if self.is_sign("[") {
-                let d = Diagnostic::new(Code::BadSet, start, "a set stands in braces");
-                self.report(d.help("write `{a, b}`"));
-                return None;
+                return self.set_in_brackets();
             }
             let member = self.member()?;
             let span = member.span();

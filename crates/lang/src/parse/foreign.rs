@@ -3,7 +3,7 @@
 
 use super::Parser;
 use super::expr::{AND, Infix, OPERAND, OR};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::excerpt::one_line;
 use crate::lex::Kind;
 use crate::tree::{Expr, ExprKind, Spanned, Stage};
@@ -98,12 +98,51 @@ impl Parser<'_> {
         }
     }
 
+    /// Reports a set in the brackets of other languages.
+    pub(super) fn set_in_brackets<T>(&mut self) -> Option<T> {
+        let start = self.bump();
+        while !self.is_sign("]") && self.token().kind != Kind::End {
+            self.bump();
+        }
+        let inside = one_line(Span::new(start.end, self.span().start).of(self.text));
+        let span = start.to(self.span());
+        let d = Diagnostic::new(Code::BadSet, span, "a set stands in braces");
+        self.report(d.help(format!("write `{{{}}}`", inside.trim())));
+        self.bump();
+        None
+    }
+
+    /// Whether a range of SQL or Kusto is next: `between 1 and 9`, `between (1 .. 9)`.
+    pub(super) fn at_between(&self) -> bool {
+        self.token().kind == Kind::Name
+            && !self.token().first
+            && self.word().eq_ignore_ascii_case("between")
+    }
+
+    /// Reports such a range.
+    pub(super) fn between(&mut self, left: &Expr) -> Option<Expr> {
+        let start = self.bump();
+        let in_brackets = self.eat("(");
+        let low = self.expr_from(OPERAND)?;
+        let _ = self.eat("..") || self.eat_word("and") || self.eat("AND") || self.eat(",");
+        let high = self.expr_from(OPERAND)?;
+        if in_brackets {
+            self.eat(")");
+        }
+        let span = start.to(self.last_span());
+        let shown = |e: &Expr| one_line(e.span.of(self.text));
+        let help = format!("write `in {}..{}`", shown(&low), shown(&high));
+        let d = Diagnostic::new(Code::ForeignWord, span, "`between` is not an operator here");
+        self.report(d.help(help));
+        Some(self.error_expr(left.span.to(span)))
+    }
+
     /// A word or sign that other languages put between a text and what it is searched for.
     pub(super) fn text_operator(&self) -> Option<&'static str> {
         let words = ["like", "ilike", "contains", "has", "matches", "rlike", "regexp"];
         let words = words.into_iter().chain(["startswith", "starts_with", "endswith", "ends_with"]);
         let token = self.token();
-        if token.kind == Kind::Sign("=~") {
+        if matches!(token.kind, Kind::Sign("=~" | "~")) {
             return Some("=~");
         }
         let operand = matches!(self.ahead(1).kind, Kind::Literal(_) | Kind::Name);

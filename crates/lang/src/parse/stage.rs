@@ -136,7 +136,15 @@ impl<'a> Parser<'a> {
         mut part: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut out = vec![part(self)?];
-        while self.eat(",") {
+        while self.is_sign(",") {
+            let comma = self.bump();
+            let word = self.word();
+            if matches!(word, "every" | "by") {
+                let message = format!("no comma stands before `{word}`");
+                let d = Diagnostic::new(Code::Unexpected, comma.to(self.span()), message);
+                self.report(d.help(format!("write `{word}`")));
+                break;
+            }
             out.push(part(self)?);
         }
         Some(out)

@@ -245,6 +245,10 @@ impl Parser<'_> {
             (_, word @ ("AND" | "OR" | "NOT" | "IN")) => {
                 d.help(format!("words are lower case: `{}`", word.to_lowercase()))
             }
+            (_, "timezone" | "tz") => {
+                d.help("the time zone is an option of the run: --time-zone Europe/Rome")
+            }
+            (_, "xor") => d.help("write `^`"),
             (_, word @ ("contains" | "matches" | "starts_with" | "ends_with")) => {
                 d.help(format!("`{word}` is a function: `{word}(text, \"part\")`"))
             }
