@@ -9,6 +9,11 @@ use weir_packet::walk;
 /// Bytes that tell any format; no capture is shorter.
 pub(crate) const HEAD: usize = FILE_HEADER;
 
+/// Whether a capture begins so.
+pub(crate) fn is_start(head: &[u8]) -> bool {
+    head.starts_with(&pcapng::MAGIC) || !matches!(FileHeader::parse(head), Err(HeaderError::Magic))
+}
+
 /// Reads the records of one capture.
 pub(crate) struct Decoder {
     name: String,

@@ -53,7 +53,8 @@ pub mod xdp;
 pub use captures::{Captures, open_all};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_file;
-pub use open::{open, open_bytes, open_reader, size_hint};
+pub use open::{begins_as_capture, open, open_bytes, open_reader, size_hint};
 pub use options::{Options, Order};
 #[cfg(target_os = "linux")]
 pub use sys::error::KernelError;
+pub use sys::libpcap::device::version as libpcap_version;

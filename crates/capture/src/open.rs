@@ -2,12 +2,14 @@
 
 use crate::bpf::Filtered;
 use crate::compress::Compression;
+use crate::decode::{HEAD, is_start};
 use crate::file::Resident;
 use crate::options::Options;
 use crate::stream::Stream;
 use crate::sys::map::Mapping;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::path::Path;
 use std::sync::Arc;
 use weir_packet::source::{Source, SourceError};
 
@@ -47,6 +49,17 @@ pub(crate) fn open_file(
         }
         None => open_reader(name, file, options),
     }
+}
+
+/// Whether the file begins as a capture does, or as what captures are compressed with; nothing but
+/// plain files is opened.
+pub fn begins_as_capture(path: &Path) -> bool {
+    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
+        return false;
+    }
+    let mut head = Vec::with_capacity(HEAD);
+    let read = File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
+    read.is_ok() && (Compression::of(&head).is_some() || is_start(&head))
 }
 
 /// Maps a plain file that is not compressed. One that can't be mapped (some special file systems)

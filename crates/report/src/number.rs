@@ -36,6 +36,17 @@ pub(crate) fn short(n: f64) -> String {
     format!("{sign}{text}{letter}")
 }
 
+/// A number and the letter of its thousands, with a blank before the unit.
+pub(crate) fn with_unit(n: f64, unit: &str) -> String {
+    let short = short(n);
+    match short.char_indices().last() {
+        Some((at, letter)) if letter.is_ascii_alphabetic() => {
+            format!("{} {letter}{unit}", &short[..at])
+        }
+        _ => format!("{short} {unit}"),
+    }
+}
+
 /// A count with narrow blanks between the thousands.
 pub(crate) fn grouped(n: i64) -> String {
     let digits = n.unsigned_abs().to_string();

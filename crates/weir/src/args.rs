@@ -7,6 +7,7 @@ pub(crate) mod ctl;
 mod deliver;
 mod doctor;
 mod explain;
+mod help;
 mod http;
 mod later;
 mod lists;
@@ -22,6 +23,7 @@ mod rules;
 mod serve;
 mod site;
 mod sql;
+mod texts;
 mod values;
 mod watch;
 pub(crate) mod wires;
@@ -37,6 +39,8 @@ pub(crate) use confine::ConfineArgs;
 pub(crate) use deliver::DeliverArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
+use help::{CLIENTS, INPUT, LATEST, LIVE, PACKETS, PROBES, READING, RIGHTS, ROWS, RUN};
+pub(crate) use help::{CompletionsArgs, HelpArgs, ManPagesArgs, in_short};
 pub(crate) use http::HttpArgs;
 pub(crate) use later::LaterArgs;
 pub(crate) use lists::{FieldsArgs, InterfacesArgs, ListArgs};
@@ -51,6 +55,7 @@ pub(crate) use rows::RowArgs;
 pub(crate) use rules::RulesArgs;
 pub(crate) use site::SiteArgs;
 pub(crate) use sql::SqlArgs;
+pub(crate) use texts::{CheckArgs, FmtArgs};
 pub(crate) use values::{ExportTo, ExportVersion, Headers, SlowSink, file_size};
 use values::{batches, duration, param, seconds, workers};
 pub(crate) use write::WriteArgs;
@@ -58,7 +63,7 @@ pub(crate) use write::WriteArgs;
 use crate::exit::usage;
 use crate::memory::MemoryShare;
 use crate::term::ColorWhen;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -87,24 +92,30 @@ pub(crate) struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Queries that come with Weir run by name: weir flows -r FILE [FILTER]. `weir list` lists them.
-On a terminal, `weir top -i INTERFACE` or `-r FILE` opens a live screen.
+weir FILE.pcap opens a screen on a terminal, and prints a summary elsewhere.
+weir 'where dns | top 5 by len' FILE.pcap asks a question: `weir help language`.
+Queries that come with Weir run by name: weir flows FILE.pcap [FILTER]. `weir list` lists them.
 
 Rows go to standard output, everything else to standard error. Ctrl-C ends the input: windows
 close, and the last rows and the ledger are printed. A second Ctrl-C ends the program at once.
 Exit status: 0 if the run completed or was interrupted, 1 if it failed, 2 if the arguments or the
 query are wrong, 130 if a second Ctrl-C ended it.";
 
+const OPEN_USAGE: &str = "\
+weir <CAPTURE>... [OPTIONS] [FILTER]...
+       weir <QUERY>... <CAPTURE>... [OPTIONS] [FILTER]...
+       weir -i <INTERFACE> [OPTIONS] [FILTER]...";
+
 const RUN_USAGE: &str = "\
-weir run <QUERY>... -r <CAPTURE> [OPTIONS] [FILTER]...
-       weir run -e <TEXT> -r <CAPTURE> [OPTIONS] [FILTER]...
+weir run <QUERY>... <CAPTURE>... [OPTIONS] [FILTER]...
+       weir run -e <TEXT> <CAPTURE>... [OPTIONS] [FILTER]...
        weir run <QUERY>... -i <INTERFACE> [OPTIONS] [FILTER]...";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  weir run syn_flood.weir -r capture.pcap -p threshold=100
-  weir run -e 'packets | summarize n = count() by ip.dst every 1s' -r capture.pcap tcp port 80
-  weir run flows knock my.weir -r capture.pcap -o csv --out-dir results udp
+  weir run syn_flood.weir capture.pcap -p threshold=100
+  weir run 'summarize n = count() by ip.dst every 1s' capture.pcap tcp port 80
+  weir run flows knock my.weir capture.pcap -o csv --out-dir results udp
   zcat capture.pcap.gz | weir run my.weir -r - -o json | jq .
   sudo weir run ipfix -i eth0 -o table tcp port 443";
 
@@ -159,7 +170,12 @@ pub(crate) enum Command {
     /// Keep captures for the page of a run, which starts this itself
     #[command(hide = true)]
     KeepCaptures,
-    /// Show the help of a command or a query
+    /// Print what a shell takes to complete command lines: bash, zsh, fish
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    ManPages(ManPagesArgs),
+    /// Show the help of a command, a query, or a word of the language
     Help(HelpArgs),
     /// Carry partial results to Kafka or from there, for the process that starts it
     #[command(hide = true)]
@@ -178,12 +194,14 @@ pub(crate) struct RunArgs {
     #[arg(short, long = "expression", value_name = "TEXT")]
     pub(crate) expressions: Vec<String>,
 
-    /// First the query: a file, `-` for standard input, or a name from `weir list` (not needed with
-    /// -e); or several at once: a folder of queries, `detectors/`, or a group of detectors such as
-    /// `detectors/floods`. Then further queries that run together with it (`NAME.weir`, `-`, a name
-    /// or a group). Then the words of a capture filter, a filter expression of tcpdump such as: tcp
-    /// port 80
-    #[arg(value_name = "QUERY]... [FILTER")]
+    /// Queries, captures, and the words of a capture filter such as: tcp port 80
+    ///
+    /// First the query: a file, `-` for standard input, a name from `weir list`, or its text in
+    /// quotes (not needed with -e); or several at once: a folder of queries, `detectors/`, or a
+    /// group of detectors such as `detectors/floods`. Then further queries that run together with
+    /// it. Captures by name, such as trace.pcap, stand anywhere. Then the words of a capture
+    /// filter, a filter expression of tcpdump.
+    #[arg(value_name = "QUERY]... [CAPTURE]... [FILTER")]
     pub(crate) words: Vec<String>,
 
     /// The capture filter, where its words could be taken for queries
@@ -196,10 +214,12 @@ pub(crate) struct RunArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Run these detectors only: names or groups from `weir list` (`syn_flood`, `detectors/floods`,
-    /// `detectors/` for all, measurements too), or files (`NAME.weir`). Then the words of a capture
-    /// filter, a filter expression of tcpdump such as: tcp port 80
-    #[arg(value_name = "DETECTOR]... [FILTER")]
+    /// Detectors, if not the usual ones, captures, and the words of a capture filter
+    ///
+    /// Detectors are names or groups from `weir list` (`syn_flood`, `detectors/floods`,
+    /// `detectors/` for all, measurements too), or files (`NAME.weir`). Captures are known by name,
+    /// such as trace.pcap. A capture filter is a filter expression of tcpdump, such as tcp port 80.
+    #[arg(value_name = "DETECTOR]... [CAPTURE]... [FILTER")]
     pub(crate) words: Vec<String>,
 
     /// Leave out a detector, or a group of them; may be given several times
@@ -216,10 +236,12 @@ pub(crate) struct WatchArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Also run these queries: files (`NAME.weir`), names or groups from `weir list`, such as
-    /// `detectors/`. Then the words of a capture filter, a filter expression of tcpdump such as:
-    /// tcp port 80
-    #[arg(value_name = "QUERY]... [FILTER")]
+    /// Further queries, captures, and the words of a capture filter such as: tcp port 80
+    ///
+    /// Queries are files (`NAME.weir`), and names or groups from `weir list`, such as `detectors/`.
+    /// Captures are known by name, such as trace.pcap. A capture filter is a filter expression of
+    /// tcpdump.
+    #[arg(value_name = "QUERY]... [CAPTURE]... [FILTER")]
     pub(crate) words: Vec<String>,
 
     /// The capture filter, where its words could be taken for queries
@@ -238,8 +260,10 @@ pub(crate) struct ServeArgs {
 #[derive(Parser, Debug)]
 #[command(max_term_width = 100)]
 pub(crate) struct LibraryArgs {
-    /// The words of a capture filter, a filter expression of tcpdump such as: tcp port 80
-    #[arg(value_name = "FILTER")]
+    /// Captures, such as trace.pcap, and the words of a capture filter such as: tcp port 80
+    ///
+    /// `-` is standard input. A capture filter is a filter expression of tcpdump.
+    #[arg(value_name = "CAPTURE]... [FILTER")]
     pub(crate) filter: Vec<String>,
 
     #[command(flatten)]
@@ -250,20 +274,33 @@ pub(crate) struct LibraryArgs {
     pub(crate) color: Option<ColorWhen>,
 }
 
+/// The command line without a command: `weir trace.pcap`.
+#[derive(Parser, Debug)]
+#[command(name = "weir", max_term_width = 100, override_usage = OPEN_USAGE)]
+pub(crate) struct OpenArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+
+    /// When to color headings and messages
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) color: Option<ColorWhen>,
+}
+
 /// The options of every run.
 #[derive(Args, Debug)]
 pub(crate) struct RunOptions {
-    /// The capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input. Several
-    /// captures, each with its own -r, are merged by the times of their packets
-    #[arg(short, long, value_name = "CAPTURE")]
-    #[arg(required_unless_present_any = ["test", "interface", "list_interfaces"])]
+    /// A capture or a folder of captures, instead of one among the words
+    ///
+    /// Captures are pcap or pcapng, plain, gzip or zstd; `-` is standard input. Several are merged
+    /// by the times of their packets.
+    #[arg(short, long, value_name = "CAPTURE", help_heading = INPUT)]
     pub(crate) read: Vec<String>,
 
     /// Read several captures one after the other, in the given order, instead of merging them
-    #[arg(long, conflicts_with = "interface")]
+    #[arg(long, conflicts_with = "interface", help_heading = INPUT)]
     pub(crate) append: bool,
 
-    /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
+    /// Set a parameter in all queries that have it, or in one by QUERY.NAME=VALUE
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
 
@@ -271,122 +308,134 @@ pub(crate) struct RunOptions {
     pub(crate) site: SiteArgs,
 
     /// Read the capture filter from a file, in which `#` starts a comment
-    #[arg(short = 'F', long, value_name = "FILE")]
+    #[arg(short = 'F', long, value_name = "FILE", help_heading = INPUT)]
     pub(crate) filter_file: Option<PathBuf>,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = ROWS)]
     pub(crate) rows: RowArgs,
 
     /// Draw the rows over time, too: a picture (SVG) with a panel for each column of numbers, and a
     /// line for each key
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", help_heading = ROWS)]
     pub(crate) plot: Option<PathBuf>,
 
     /// Stop after this many packets
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", help_heading = INPUT)]
     pub(crate) count: Option<u64>,
 
     /// Threads that work on the query, or `auto` for one per processor
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
+    #[arg(help_heading = RUN)]
     pub(crate) workers: NonZeroUsize,
 
     /// The approximate number of groups of a summarize: its tables begin with room for them
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    #[arg(help_heading = RUN)]
     pub(crate) groups: usize,
 
     /// The memory that all stages share which keep something by key without a `max`: a size, or a
     /// share of the memory of the machine (or control group)
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "50%")]
-    #[arg(value_parser = MemoryShare::parse)]
+    #[arg(value_parser = MemoryShare::parse, help_heading = RUN)]
     pub(crate) memory: MemoryShare,
 
     /// How long windows wait for packets that come out of order, such as 500ms, or for late flow
     /// records [default: 1s for packets, 60s for flow records]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = READING)]
     pub(crate) lateness: Option<i64>,
 
-    /// The packet that fields such as ip.src, flow or tcp are read from if there is a tunnel (IP in
-    /// IP, GRE, ERSPAN, VXLAN, GENEVE, GTP-U, Teredo)
-    #[arg(long, value_enum, value_name = "WHICH", default_value = "outer")]
+    /// The packet of a tunnel that fields such as ip.src, flow or tcp are read from
+    ///
+    /// Tunnels are IP in IP, GRE, ERSPAN, VXLAN, GENEVE, GTP-U and Teredo.
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "outer", help_heading = READING)]
     pub(crate) headers: Headers,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = READING)]
     pub(crate) rules: RulesArgs,
 
     /// Give later fragments of a datagram the ports of the first one, if that came before them
-    #[arg(long)]
+    #[arg(long, help_heading = READING)]
     pub(crate) fragments: bool,
 
     /// Check the query and the filter, and stop
-    #[arg(short = 'T', long)]
+    #[arg(short = 'T', long, help_heading = RUN)]
     pub(crate) test: bool,
 
     /// Print no warnings, and only the losses of the ledger
-    #[arg(short, long, conflicts_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose", help_heading = RUN)]
     pub(crate) quiet: bool,
 
     /// Print the plan of the query before it runs, and more of the ledger at the end
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = RUN)]
     pub(crate) verbose: bool,
 
     /// Show no progress bar
-    #[arg(long)]
+    #[arg(long, help_heading = RUN)]
     pub(crate) no_progress: bool,
 
     /// Accepted without effect: Weir never looks up names
     #[arg(short = 'n', hide = true)]
     pub(crate) _numeric: bool,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = LIVE)]
     pub(crate) live: LiveArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = RIGHTS)]
     pub(crate) confine: ConfineArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = LATEST)]
     pub(crate) lookback: LookbackArgs,
 
     /// Write each row as soon as it is emitted, even while packets keep coming
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = ROWS)]
     pub(crate) line_buffered: bool,
 
     /// Write each packet (-w, `forward`) at once
-    #[arg(short = 'U', long)]
+    #[arg(short = 'U', long, help_heading = PACKETS)]
     pub(crate) packet_buffered: bool,
 
     /// Print the ledger so far at this interval; SIGUSR1 prints it at any time
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = RUN)]
     pub(crate) stats: Option<Duration>,
 
     /// Wait for a reader that does not take rows in time, or drop rows [default: wait for files,
     /// drop for interfaces]
-    #[arg(long, value_enum, value_name = "POLICY")]
+    #[arg(long, value_enum, value_name = "POLICY", help_heading = ROWS)]
     pub(crate) slow_sink: Option<SlowSink>,
 
     /// The number of batches of up to 256 rows that may wait before rows are left out
     #[arg(long, value_name = "BATCHES", default_value_t = QUEUE_BATCHES, value_parser = batches)]
-    #[arg(hide_default_value = true)]
+    #[arg(hide_default_value = true, help_heading = ROWS)]
     pub(crate) sink_queue: usize,
 
-    /// Fail with exit status 1 if packets or rows were lost, late or evicted, after everything else
-    /// is done
-    #[arg(long)]
+    /// Fail with exit status 1 if packets or rows were lost, late or evicted
+    #[arg(long, help_heading = RUN)]
     pub(crate) fail_on_loss: bool,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = CLIENTS)]
     pub(crate) later: LaterArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = CLIENTS)]
     pub(crate) http: HttpArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = PROBES)]
     pub(crate) publish: PublishArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = PACKETS)]
     pub(crate) write: WriteArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = PROBES)]
     pub(crate) partitions: PartitionsArgs,
+}
+
+impl Cli {
+    /// Reads a command line, the name of the program first.
+    pub(crate) fn read<W: Into<OsString> + Clone>(
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<Cli, clap::Error> {
+        let command = Cli::command().mut_subcommands(in_short);
+        Cli::from_arg_matches(&command.try_get_matches_from(words)?)
+    }
 }
 
 impl RunOptions {
@@ -439,51 +488,9 @@ impl RunOptions {
     }
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct CheckArgs {
-    /// Files, `-` for standard input, or names or groups from `weir list`
-    #[arg(value_name = "QUERY", required_unless_present = "expression")]
-    pub(crate) queries: Vec<String>,
-
-    /// The text of a query, instead of a file
-    #[arg(short, long, value_name = "TEXT", conflicts_with = "queries")]
-    pub(crate) expression: Option<String>,
-
-    /// Set a parameter of the query
-    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
-    pub(crate) params: Vec<(String, String)>,
-
-    #[command(flatten)]
-    pub(crate) site: SiteArgs,
-
-    #[command(flatten)]
-    pub(crate) rules: RulesArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct FmtArgs {
-    /// Files to format; `-` or none for standard input
-    pub(crate) files: Vec<PathBuf>,
-
-    /// Write nothing; list the files that are not formatted, and fail if there are any
-    #[arg(long)]
-    pub(crate) check: bool,
-
-    /// Write the files back instead of printing them
-    #[arg(short, long, conflicts_with = "check")]
-    pub(crate) write: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct HelpArgs {
-    /// A command, or a name from `weir list`
-    pub(crate) command: Option<String>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn parse(line: &str) -> RunArgs {
         let cli = Cli::try_parse_from(line.split(' ')).expect("parses");

@@ -1,10 +1,9 @@
 //! How a command ends: the exit status, and the error on standard error.
 
 use crate::term::Term;
-use clap::error::{ContextKind, ErrorKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 /// The exit status of the process.
@@ -26,11 +25,15 @@ impl From<Status> for ExitCode {
 
 /// An error that is the fault of the command line or the query.
 #[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
+pub(crate) struct Usage {
+    text: String,
+    /// A command line that would have been right.
+    line: Option<String>,
+}
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -38,7 +41,12 @@ impl std::error::Error for Usage {}
 
 /// A [`Usage`] error with this text.
 pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Usage(text.into()))
+    usage_try(text, None)
+}
+
+/// The same with a command line that would have been right, where one is known.
+pub(crate) fn usage_try(text: impl Into<String>, line: Option<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage { text: text.into(), line })
 }
 
 /// Prints an error. A reader of standard output that has had enough is no failure.
@@ -53,37 +61,9 @@ fn report_unless(e: &anyhow::Error, term: &Term, stdout_is_closed: bool) -> Stat
         return Status::Ok;
     }
     term.error(format_args!("{}", sentence(e)));
-    if e.is::<Usage>() { Status::Usage } else { Status::Failed }
-}
-
-/// Prints clap's help, version or error.
-pub(crate) fn from_clap(e: &clap::Error) -> Status {
-    // There is no way to report that this can't be printed.
-    let _ = e.print();
-    let missing = e.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
-    if let Some(tip) = tip(e.kind(), &missing, &std::env::args().skip(1).collect::<Vec<_>>()) {
-        let _ = writeln!(io::stderr(), "\n  tip: {tip}");
-    }
-    if e.use_stderr() { Status::Usage } else { Status::Ok }
-}
-
-/// The command that was meant, where somebody names a capture as other tools have it; `missing` is
-/// which argument is not there.
-fn tip(kind: ErrorKind, missing: &str, args: &[String]) -> Option<String> {
-    let is_capture = |word: &&String| {
-        let bare = word.trim_end_matches(".gz").trim_end_matches(".zst");
-        [".pcap", ".pcapng", ".cap"].iter().any(|ending| bare.ends_with(ending))
-    };
-    match (kind, args.first()?.as_str()) {
-        (ErrorKind::UnknownArgument, option @ ("-r" | "--read" | "-i" | "--interface")) => {
-            Some(format!("a command comes first, as in `weir top {option} \u{2026}`"))
-        }
-        (ErrorKind::MissingRequiredArgument, _) if missing.contains("--read") => {
-            let file = args.iter().find(is_capture)?;
-            Some(format!("to read {file}, write `-r {file}`"))
-        }
-        _ => None,
-    }
+    let Some(usage) = e.downcast_ref::<Usage>() else { return Status::Failed };
+    usage.line.iter().for_each(|line| term.remedy(line));
+    Status::Usage
 }
 
 /// The error and its causes, except those that an outer error already contains.
@@ -121,23 +101,6 @@ mod tests {
         let cause = || anyhow::Error::new(io::Error::other("disk full"));
         assert_eq!(sentence(&cause().context("writing rows")), "writing rows: disk full");
         assert_eq!(sentence(&cause().context("x: disk full")), "x: disk full");
-    }
-
-    #[test]
-    fn captures_as_other_tools_have_them_are_told() {
-        let told = |kind, missing, words: &str| {
-            tip(kind, missing, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        };
-        let tip = |kind, words| told(kind, "--read <CAPTURE>", words);
-        let missing = ErrorKind::MissingRequiredArgument;
-        let read = Some("to read b.pcap.gz, write `-r b.pcap.gz`".to_owned());
-        assert_eq!(tip(missing, "run flows b.pcap.gz"), read);
-        assert_eq!(tip(missing, "run flows b.csv"), None);
-        assert_eq!(told(missing, "--output <FILE>", "report b.pcap"), None);
-        assert_eq!(tip(missing, ""), None);
-        let first = tip(ErrorKind::UnknownArgument, "-r b.pcap").expect("a tip");
-        assert!(first.contains("weir top -r"), "{first}");
-        assert_eq!(tip(ErrorKind::UnknownArgument, "run -z b.pcap"), None);
     }
 
     #[test]

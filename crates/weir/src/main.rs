@@ -7,6 +7,7 @@
 
 mod alert_board;
 mod args;
+mod captures;
 mod cmd;
 mod control;
 mod delivery;
@@ -19,6 +20,7 @@ mod kafka;
 mod ledger;
 mod library;
 mod lookback;
+mod manual;
 mod memory;
 mod metrics;
 mod observe;
@@ -30,6 +32,8 @@ mod programs;
 mod progress;
 mod query;
 mod records;
+mod refusals;
+mod remedy;
 mod shelf;
 mod signals;
 mod site;
@@ -40,23 +44,31 @@ mod tap;
 mod term;
 mod top;
 mod user;
+mod version;
 mod windowless;
 mod wire;
 mod zone;
 
 use crate::args::{Cli, Command};
 use crate::exit::Status;
-use crate::term::Term;
-use clap::Parser;
+use crate::term::{ColorWhen, Term};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(e) => return exit::from_clap(&e).into(),
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let (color, command) = match words.first() {
+        Some(first) if first == "--version" => return version::print().into(),
+        Some(first) if cmd::open::is_begun_by(first) => {
+            (ColorWhen::default(), Command::Library(words))
+        }
+        _ => match Cli::read(std::env::args_os()) {
+            Ok(cli) => (cli.color, cli.command),
+            Err(e) => return refusals::from_clap(&e).into(),
+        },
     };
-    let term = Term::new(cli.color);
-    let status = run(cli.command, &term).unwrap_or_else(|e| exit::report(&e, &term));
+    let term = Term::new(color);
+    let status = run(command, &term).unwrap_or_else(|e| exit::report(&e, &term));
     status.into()
 }
 
@@ -80,9 +92,11 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Ctl(args) => cmd::ctl::run(args, term),
         Command::DeliverAlerts => cmd::deliver::run(),
         Command::KeepCaptures => cmd::shelf::run(),
+        Command::Completions(args) => cmd::generate::completions(&args),
+        Command::ManPages(args) => cmd::generate::man_pages(&args),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::KafkaCarrier => cmd::carrier::run(term),
         Command::KafkaWorker => cmd::worker::run(term),
-        Command::Library(words) => cmd::library::run(&words, None, term),
+        Command::Library(words) => cmd::open::run(&words, term),
     }
 }

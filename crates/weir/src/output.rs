@@ -32,6 +32,31 @@ pub(crate) fn printed(program: &Program) -> usize {
     program.pipelines.iter().filter(|p| p.printed).count()
 }
 
+/// Leaves the main output of a query, its unnamed one or else its first, to print, if the format
+/// that is asked for holds the rows of one. Returns what to tell of that.
+pub(crate) fn keep_main(program: &mut Program, rows: &RowArgs) -> Option<String> {
+    let format = rows.output.filter(|format| format.holds == Holds::OneOutput)?;
+    if rows.go_to_files() || rows.export.is_some() || printed(program) < 2 {
+        return None;
+    }
+    let outputs = program.pipelines.iter().enumerate().filter(|(_, p)| p.printed);
+    let main = outputs.clone().find(|(_, p)| p.name.is_none()).or(outputs.clone().next())?.0;
+    let name = |at: usize| program.pipelines[at].name.clone().unwrap_or_default();
+    let others: Vec<String> =
+        outputs.map(|(at, _)| at).filter(|at| *at != main).map(name).collect();
+    let named = name(main);
+    for (at, pipeline) in program.pipelines.iter_mut().enumerate() {
+        pipeline.printed &= at == main;
+    }
+    let main = if named.is_empty() { "the query" } else { &named };
+    Some(format!(
+        "{} holds the rows of one output, and these are those of {main}; --out-dir FOLDER has those \
+         of {}, too",
+        format.title,
+        others.join(", ")
+    ))
+}
+
 /// The format of rows, if it can hold the outputs of the program, which come and go if it
 /// `changes`, and their columns have names that differ.
 pub(crate) fn row_format(

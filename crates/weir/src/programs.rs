@@ -222,7 +222,7 @@ pub(crate) fn leading(words: &[String], has_texts: bool) -> usize {
 fn is_query(word: &str) -> bool {
     let folder = word.ends_with('/') && Path::new(word).is_dir();
     let in_library = || library::find(word).is_some() || library::detectors(word).is_some();
-    word == "-" || word.ends_with(".weir") || folder || in_library()
+    word == "-" || word.ends_with(".weir") || query::is_text(word) || folder || in_library()
 }
 
 /// A query that the first word of a refused filter may have been meant to name.
@@ -234,6 +234,7 @@ pub(crate) fn meant_query(filter: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::captures;
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
@@ -257,13 +258,7 @@ mod tests {
     /// Words that a capture filter may begin with (pcap-filter(7)).
     #[test]
     fn no_query_of_the_library_is_called_as_a_filter_begins() {
-        let begins = "host net port portrange src dst ether fddi tr wlan ip ip6 arp rarp decnet tcp \
-                      udp icmp icmp6 igmp igrp pim ah esp vrrp sctp carp broadcast multicast less \
-                      greater proto protochain gateway not vlan mpls pppoes pppoed geneve vxlan link \
-                      iso clnp esis isis lat moprc mopdl atalk aarp stp ipx netbeui llc ifname on \
-                      rnr rulenum reason rset ruleset srnr subrulenum action type subtype dir addr1 \
-                      addr2 addr3 addr4 ra ta radio ppp slip raw inbound outbound len ifindex";
-        for word in begins.split_whitespace() {
+        for word in captures::FILTER_WORDS {
             assert!(!is_query(word), "{word}");
         }
     }

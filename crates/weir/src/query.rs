@@ -1,9 +1,11 @@
 //! Reads the text of a query, and compiles it with messages.
 
-use crate::exit::usage;
+use crate::exit::{usage, usage_try};
 use crate::library::{self, Entry};
+use crate::remedy;
 use crate::term::Term;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use weir_capture::write::{FilesInUse, ReadAs};
 use weir_engine::functions::Functions;
 use weir_lang::limits::TEXT_MAX;
-use weir_lang::{Files, Options, Query};
+use weir_lang::{Code, Diagnostic, Files, Options, Query};
 use weir_plan::Program;
 
 /// Bytes of the largest file that a query may name.
@@ -74,6 +76,7 @@ impl Source {
 
     /// The query of `-e TEXT`, the `number`th of `all` that are given so.
     pub(crate) fn from_text(text: &str, number: usize, all: usize) -> Source {
+        let text = &from_packets(text);
         match all {
             1 => Source::new("-e".to_owned(), "e".to_owned(), text),
             _ => Source::new(format!("-e {number}"), format!("e{number}"), text),
@@ -108,13 +111,17 @@ impl Source {
         }
     }
 
-    /// The query in a file, on standard input (`-`), or in the library, in this order. A folder is
-    /// no query, so it hides none of the library.
+    /// The query in a file, on standard input (`-`), in the library, or in the word itself, in this
+    /// order. A folder is no query, so it hides none of the library.
     pub(crate) fn load(word: &str) -> anyhow::Result<Source> {
         let is_known = || library::find(word).is_some();
         let path = Path::new(word);
         if word == "-" || path.exists() && !(path.is_dir() && is_known()) {
             return Source::read(Path::new(word));
+        }
+        if is_text(word) {
+            let name = "query".to_owned();
+            return Ok(Source::new(name.clone(), name, &from_packets(word)));
         }
         library::find(word).map(Source::from_library).ok_or_else(|| unknown(word))
     }
@@ -159,6 +166,40 @@ impl Source {
     pub(crate) fn query(&self) -> Query<'_> {
         Query { name: &self.name, text: &self.text }
     }
+}
+
+/// Whether a word of a command line is the text of a query: it begins with a source, with a
+/// statement, or with a stage, as no capture filter does, or has stages.
+pub(crate) fn is_text(word: &str) -> bool {
+    let (first, rest) = first_word(word);
+    let goes_on = rest.trim_start().starts_with('|') || rest.starts_with(char::is_whitespace);
+    match first {
+        "packets" | "flows" if rest.is_empty() => first == "packets",
+        "packets" | "flows" | "let" | "param" => goes_on,
+        _ if is_stage(first) => goes_on,
+        // Filters have `|` between numbers, in brackets, and `||`.
+        _ => word.contains(" | ") && !word.contains('['),
+    }
+}
+
+/// The text of a query. One that begins with a stage is asked of packets.
+pub(crate) fn from_packets(text: &str) -> Cow<'_, str> {
+    let (first, _) = first_word(text);
+    match is_stage(first) {
+        true => Cow::Owned(format!("packets | {}", text.trim_start())),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// The first word, and what follows.
+fn first_word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+fn is_stage(word: &str) -> bool {
+    weir_lang::stages().contains(&word)
 }
 
 /// Files by names relative to a folder; those that are read are noted.
@@ -245,9 +286,36 @@ pub(crate) fn compile(
         }
         Err(diagnostics) => {
             term.say_text(&weir_lang::render(&diagnostics, &source.query(), term.color_err));
+            term.remedy(&right_line(source, &options, &diagnostics));
             Ok(None)
         }
     }
+}
+
+/// A command line that is right where this query is wrong, or that prints what is said of its kind.
+fn right_line(source: &Source, options: &Options<'_>, found: &[Diagnostic]) -> String {
+    let mended = weir_lang::mended(&source.query(), options);
+    let is_it = |word: &str| from_packets(word) == source.text;
+    let line = mended.and_then(|text| remedy::where_meant(is_it, &text));
+    if let Some(line) = line.or_else(|| right_param(options, found)) {
+        return line;
+    }
+    let first = found.iter().find(|d| d.is_error());
+    let is_of_params = first.is_some_and(|d| matches!(d.code, Code::UnknownParam | Code::BadParam));
+    match library::find(&source.program) {
+        Some(entry) if is_of_params => remedy::line(["help", entry.name]),
+        _ => remedy::reading(&source.text, first.map_or(0, |d| d.span.start)),
+    }
+}
+
+/// The given command line with the value of a param as its remedy has it.
+fn right_param(options: &Options<'_>, found: &[Diagnostic]) -> Option<String> {
+    let wrong = found.iter().find(|d| d.code == Code::BadParam)?;
+    let value = wrong.help.as_deref()?.split('`').nth(1)?;
+    let (name, old) = options.params.iter().find(|(name, old)| {
+        wrong.message.contains(&format!("`{name}`")) && wrong.message.contains(&format!("`{old}`"))
+    })?;
+    remedy::with_word(&format!("{name}={old}"), &format!("{name}={value}"))
 }
 
 /// A file that a query names.
@@ -296,19 +364,72 @@ impl Files for Read {
 }
 
 fn unknown(word: &str) -> anyhow::Error {
-    if word.contains(['|', ' ', '\n']) {
-        return usage(format!("a query that is given as text stands after -e: -e '{word}'"));
+    let message =
+        |hint: &str| format!("{word}: there is no such file, and no query of that name; {hint}");
+    if let Some(line) = remedy::as_query(word) {
+        return usage_try(message("a query that asks for a condition is `where …`"), Some(line));
     }
-    let hint = match weir_lang::closest(word, library::names()) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => "`weir list` shows the queries that come with Weir".to_owned(),
-    };
-    usage(format!("{word}: there is no such file, and no query of that name; {hint}"))
+    match weir_lang::closest(word, library::names()) {
+        Some(name) => {
+            let line = remedy::with_word(word, name);
+            usage_try(message(&format!("did you mean `{name}`?")), line)
+        }
+        None => {
+            let line = remedy::line(["list"]);
+            usage_try(message("`weir list` shows the queries that come with Weir"), Some(line))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_told_from_names_and_filters() {
+        for text in [
+            "packets",
+            "packets | where tcp",
+            "packets|limit 1",
+            "  where tcp",
+            "top 3 by len",
+            "summarize n = count() by ip.src",
+            "let a = packets",
+            "flows | limit 1",
+            "ip.src | top 10",
+            "# a comment | packets\npackets | limit 1",
+            "limit 1",
+        ] {
+            assert!(is_text(text), "{text}");
+        }
+        for word in [
+            "",
+            "flows",
+            "top",
+            "hello",
+            "my.weir",
+            "tcp port 80",
+            "tcp[13] & (2|16) != 0",
+            "tcp || udp",
+            "tcp[13] | 1 == 3",
+            "host a.b",
+            "packets.weir",
+            "top-talkers",
+            "-",
+            "dns.rcode == 3",
+        ] {
+            assert!(!is_text(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn stages_alone_are_asked_of_packets() {
+        assert_eq!(from_packets(" where tcp"), "packets | where tcp");
+        assert_eq!(from_packets("project-away len"), "packets | project-away len");
+        for text in ["packets | where tcp", "let x = 1", "", "tcp"] {
+            assert_eq!(from_packets(text), text);
+        }
+    }
 
     #[test]
     fn programs_are_called_as_their_files() {

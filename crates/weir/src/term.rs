@@ -74,6 +74,12 @@ impl Term {
         self.say(format_args!("{yellow}warning:{plain} {}", shown(text)));
     }
 
+    /// Prints a command line that would have been right on standard error.
+    pub(crate) fn remedy(&self, line: &str) {
+        let (green, plain) = if self.color_err { ("\x1b[1;32m", "\x1b[0m") } else { ("", "") };
+        self.say(format_args!("  {green}try:{plain} {}", shown(format_args!("{line}"))));
+    }
+
     /// Prints an error on standard error.
     pub(crate) fn error(&self, text: Arguments<'_>) {
         let (red, plain) = if self.color_err { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };

@@ -31,7 +31,7 @@ pub(crate) fn screen(options: &RunOptions, term: &Term) -> Option<ScreenTerminal
 }
 
 /// Whether an option says something about the query `top` or its rows.
-fn asks_for_rows(options: &RunOptions) -> bool {
+pub(crate) fn asks_for_rows(options: &RunOptions) -> bool {
     options.rows.output.is_some()
         || options.rows.go_to_files()
         || options.rows.export.is_some()

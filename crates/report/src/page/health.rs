@@ -1,8 +1,8 @@
 //! How TCP and DNS do.
 
 use super::cells::{Cell, Fact, TableView, facts};
-use super::tops::{connection, server};
 use super::whole::Whole;
+use crate::labels::{connection, server};
 use crate::markup::Markup;
 use crate::number::{grouped, length, percent};
 use crate::rows::KeptRow;

@@ -3,7 +3,7 @@
 use super::cells::{Cell, Fact, TableView, facts};
 use super::whole::Whole;
 use crate::markup::Markup;
-use crate::number::{grouped, length, moment, short, zone_name};
+use crate::number::{grouped, length, moment, short, with_unit, zone_name};
 use crate::rows::KeptRows;
 use weir_packet::known;
 
@@ -36,12 +36,11 @@ pub(super) fn section(whole: &Whole<'_>) -> Markup {
             all.push(Fact::new("Packets", grouped(packets)));
             all.push(Fact::new("Bytes on the wire", grouped(bytes)));
             if ns > 0 {
-                let by_second = |n: f64| short(n * 1e9 / ns as f64);
-                all.push(Fact::new(
-                    "Mean rate",
-                    format!("{}bit/s", spaced(by_second(bytes as f64 * 8.0))),
-                ));
-                all.push(Fact::new("Mean packet rate", format!("{}/s", by_second(packets as f64))));
+                let by_second = |n: i64| n as f64 * 1e9 / ns as f64;
+                let bits = with_unit(by_second(bytes) * 8.0, "bit/s");
+                all.push(Fact::new("Mean rate", bits));
+                let packets = format!("{}/s", short(by_second(packets)));
+                all.push(Fact::new("Mean packet rate", packets));
             }
             let mean = bytes as f64 / packets.max(1) as f64;
             all.push(Fact::new("Mean packet size", format!("{mean:.1} bytes")));
@@ -57,16 +56,6 @@ pub(super) fn section(whole: &Whole<'_>) -> Markup {
     links(&mut m, &whole.rows.table("traffic.links"), packets, bytes);
     interfaces(&mut m, whole);
     m
-}
-
-/// A number and the letter of its thousands, with a blank before the unit.
-fn spaced(short: String) -> String {
-    match short.char_indices().last() {
-        Some((at, letter)) if letter.is_ascii_alphabetic() => {
-            format!("{} {letter}", &short[..at])
-        }
-        _ => format!("{short} "),
-    }
 }
 
 fn signed(n: u64) -> i64 {

@@ -9,9 +9,11 @@ use weir_deliver::limits::TARGETS_MAX;
 /// Whom alerts are delivered to.
 #[derive(Args, Debug)]
 pub(crate) struct DeliverArgs {
-    /// Also deliver alerts to this receiver; may be given several times. An address: syslog://HOST,
-    /// syslog+tcp://, syslog+tls://, https:// or http:// (a webhook), smtp://USER@HOST or smtps://
-    /// (mail), alertmanager+http://HOST; then options, as in 'https://HOST/PATH format=slack'
+    /// Also deliver alerts to this receiver, such as syslog://HOST; may be given several times
+    ///
+    /// An address: syslog://HOST, syslog+tcp://, syslog+tls://, https:// or http:// (a webhook),
+    /// smtp://USER@HOST or smtps:// (mail), alertmanager+http://HOST; then options, as in
+    /// 'https://HOST/PATH format=slack'.
     #[arg(long, value_name = "TARGET")]
     pub(crate) alert_to: Vec<String>,
 

@@ -13,9 +13,10 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
     pub(crate) metrics: Option<Address>,
 
-    /// Listen on this address, or port of 127.0.0.1, and let clients there do what `weir ctl` does,
-    /// by a JSON API (/api/v1/openapi.json): change programs, and read their rows. It also shows
-    /// what --metrics does, and clients need a token (--http-token-file)
+    /// Listen on this address, or port of 127.0.0.1, for clients of a JSON API
+    ///
+    /// Clients do what `weir ctl` does (/api/v1/openapi.json): they change programs, and read their
+    /// rows. It also shows what --metrics does, and clients need a token (--http-token-file).
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
     #[arg(conflicts_with = "metrics")]
     pub(crate) http: Option<Address>,

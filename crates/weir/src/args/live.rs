@@ -11,10 +11,11 @@ use weir_packet::limits::CAPLEN_MAX;
 /// The interfaces to capture from, and how to capture.
 #[derive(Args, Debug)]
 pub(crate) struct LiveArgs {
-    /// The interface to capture from, or `any` for all; several at the same time, each with its own
-    /// -i. For queries over `flows` also where flow records are received: ipfix://:4739,
-    /// netflow://:2055, sflow://:6343. Or a topic with the packets of another run
-    /// (kafka://HOST:PORT/TOPIC), with --group
+    /// The interface to capture from, or `any` for all
+    ///
+    /// Several at the same time, each with its own -i. For queries over `flows` also where flow
+    /// records are received: ipfix://:4739, netflow://:2055, sflow://:6343. Or a topic with the
+    /// packets of another run (kafka://HOST:PORT/TOPIC), with --group.
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "read")]
     pub(crate) interface: Vec<String>,
 

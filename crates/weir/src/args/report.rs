@@ -9,10 +9,11 @@ use std::path::PathBuf;
 
 pub(super) const USAGE: &str = "\
 weir report <CAPTURE>... -o <FILE> [OPTIONS] [FILTER]...
-       weir report -r <CAPTURE> -o <FILE> [OPTIONS] [FILTER]...";
+       weir report <CAPTURE>... [OPTIONS] [FILTER]...";
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
+  weir report trace.pcap
   weir report trace.pcap -o report.html
   weir report trace.pcap -o web.html tcp port 443
   weir report monday.pcap tuesday.pcap --site site.conf -o report.html
@@ -37,9 +38,10 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "CAPTURE")]
     pub(crate) read: Vec<String>,
 
-    /// The file that the page is written to; `-` for standard output
+    /// The file that the page is written to; `-` for standard output. Without it, a summary is
+    /// printed as text
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    pub(crate) output: Option<PathBuf>,
 
     /// Read several captures one after the other, in the given order, instead of merging them
     #[arg(long)]

@@ -22,8 +22,10 @@ pub(crate) struct RulesArgs {
     #[arg(long, value_name = "NAME=PORT", value_delimiter = ',', value_parser = tunnel_port)]
     pub(crate) tunnel_port: Vec<(&'static str, u16)>,
 
-    /// The time zone of times, of `bin`, `hour` and the like, and of windows of hours and days: a
-    /// name such as Europe/Berlin, `UTC`, or `local` for that of this machine
+    /// The time zone of times, and of windows of hours and days
+    ///
+    /// Also that of `bin`, `hour` and the like: a name such as Europe/Berlin, `UTC`, or `local` for
+    /// that of this machine.
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone::parse)]
     pub(crate) time_zone: Zone,
 }

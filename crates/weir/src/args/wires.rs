@@ -13,7 +13,7 @@ const INTERFACE: &str = "The interface to capture from, or `any` for all; severa
 
 /// The option -i with its help for such a command.
 pub(crate) fn interface(arg: Arg) -> Arg {
-    arg.help(INTERFACE)
+    arg.help(INTERFACE).long_help(INTERFACE)
 }
 
 /// The help of -i for detectors: those that come with Weir read packets, and not all can be spread
@@ -26,7 +26,7 @@ const INTERFACE_OF_DETECTORS: &str = "The interface to capture from, or `any` fo
 
 /// The option -i with its help for `weir watch`.
 pub(crate) fn interface_of_detectors(arg: Arg) -> Arg {
-    arg.help(INTERFACE_OF_DETECTORS)
+    arg.help(INTERFACE).long_help(INTERFACE_OF_DETECTORS)
 }
 
 /// Leaves an option out of the help, since the command refuses it.

@@ -9,12 +9,13 @@ use weir_capture::write::Rotation;
 /// Where passed packets go.
 #[derive(Args, Debug)]
 pub(crate) struct WriteArgs {
-    /// Where passed packets go: a capture (`x.pcap`, `x.pcapng`, `-` for standard output), an
-    /// interface, a tunnel, the host (`host:`), or a topic (kafka://HOST:PORT/TOPIC)
+    /// Where passed packets go: a capture such as x.pcap, an interface, or `-`
     ///
-    /// Interfaces are `eth1`, `xdp:eth1`, `dpdk:DEVICE`, `tap:NAME` and `tun:NAME`; tunnels are
-    /// `udp://HOST:PORT`, `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.
-    /// `host:` needs `--capture xdp --offload require`.
+    /// A capture (`x.pcap`, `x.pcapng`, `-` for standard output), an interface, a tunnel, the host
+    /// (`host:`), or a topic (kafka://HOST:PORT/TOPIC). Interfaces are `eth1`, `xdp:eth1`,
+    /// `dpdk:DEVICE`, `tap:NAME` and `tun:NAME`; tunnels are `udp://HOST:PORT`,
+    /// `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`. `host:` needs `--capture
+    /// xdp --offload require`.
     #[arg(short = 'w', long = "write", value_name = "WHERE")]
     pub(crate) to: Option<String>,
 

@@ -1,9 +1,9 @@
 //! `weir fields`: the catalogue of what a query can ask of a packet, or of a flow record.
 
 use crate::args::FieldsArgs;
-use crate::exit::{Status, usage};
-use crate::output;
+use crate::exit::{Status, usage_try};
 use crate::term::Term;
+use crate::{output, remedy};
 use weir_packet::fields::{FIELDS, Field, KEYS, Key, RECORD_FIELDS, record_field_by_name};
 use weir_packet::repeated::REPEATED;
 use weir_plan::Type;
@@ -20,7 +20,11 @@ pub(crate) fn run(args: &FieldsArgs, term: &Term) -> anyhow::Result<Status> {
         .filter(|[name, _, doc]| name.contains(&pattern) || doc.to_lowercase().contains(&pattern))
         .collect();
     if rows.is_empty() {
-        return Err(usage(format!("no field's name or description contains `{pattern}`")));
+        let message = format!("no field's name or description contains `{pattern}`");
+        let parts = FIELDS.iter().flat_map(|field| field.name.split('.').chain([field.name]));
+        let near = weir_lang::closest(&pattern, parts);
+        let line = near.and_then(|near| remedy::with_word(&pattern, near));
+        return Err(usage_try(message, line.or_else(|| Some(remedy::line(["fields"])))));
     }
     output::print(["name", "type", "doc"], &rows, args.output, term)?;
     Ok(Status::Ok)

@@ -1,14 +1,15 @@
 //! `weir NAME …`: a query of the library by its name.
 
 use super::run::{self, Job, Shows};
-use crate::args::{Cli, LibraryArgs, PartitionRun, wires};
-use crate::exit::{self, Status, usage};
+use crate::args::{Cli, LibraryArgs, PartitionRun, RunOptions, in_short, wires};
+use crate::exit::{Status, usage, usage_try};
 use crate::library::{self, Entry, signature};
 use crate::programs::Programs;
 use crate::query::Source;
 use crate::site::Site;
 use crate::term::Term;
-use crate::top;
+use crate::{captures, refusals, remedy, top};
+use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 use std::path::Path;
@@ -26,7 +27,7 @@ pub(crate) fn run(
         .name(entry.name)
         .bin_name(format!("weir {}", entry.name))
         .override_usage(format!(
-            "weir {0} -r <CAPTURE> [OPTIONS] [FILTER]...\n       \
+            "weir {0} <CAPTURE>... [OPTIONS] [FILTER]...\n       \
              weir {0} -i <INTERFACE> [OPTIONS] [FILTER]...",
             entry.name
         ))
@@ -34,33 +35,45 @@ pub(crate) fn run(
         .long_about(entry.about())
         .after_help(after_help(entry));
     let command = if entry.name == top::QUERY { wires::of_top(command) } else { command };
-    let args = command
+    let args = in_short(command)
         .try_get_matches_from(words)
         .and_then(|matches| LibraryArgs::from_arg_matches(&matches));
     let mut args = match args {
         Ok(args) => args,
-        Err(e) => return Ok(exit::from_clap(&e)),
+        Err(e) => return Ok(refusals::from_clap(&e)),
     };
     args.options.partitions.run = partition;
     let chosen = args.color.map(Term::new);
-    let rules = args.options.rules.rules()?;
-    if entry.name == top::QUERY {
-        wires::check(&args.options, "weir top")?;
+    if args.filter.first().is_some_and(|word| word == "-") {
+        args.options.read.push(args.filter.remove(0));
     }
-    if entry.name == top::QUERY
-        && let Some(screen) = top::screen(&args.options, chosen.as_ref().unwrap_or(term))
-    {
-        return run::show(screen, &args.options, &args.filter.join(" "), term);
+    captures::take(&mut args.filter, &mut args.options)?;
+    run_entry(entry, args.options, args.filter.join(" "), chosen.as_ref().unwrap_or(term))
+}
+
+/// Shows the screen of `weir top`, or prints its rows.
+pub(super) fn top(options: RunOptions, filter: String, term: &Term) -> anyhow::Result<Status> {
+    let entry = library::find(top::QUERY).context("the library has a query for `weir top`")?;
+    run_entry(entry, options, filter, term)
+}
+
+fn run_entry(
+    entry: &Entry,
+    options: RunOptions,
+    filter: String,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let rules = options.rules.rules()?;
+    if entry.name == top::QUERY {
+        wires::check(&options, "weir top")?;
+        if let Some(screen) = top::screen(&options, term) {
+            return run::show(screen, &options, &filter, term);
+        }
     }
     let programs = Programs::new(vec![Source::from_library(entry)])?.with_rules(rules);
-    let site = Site::read(args.options.site.site.as_deref(), chosen.as_ref().unwrap_or(term))?;
-    let job = Job {
-        programs: programs.with_site(site),
-        filter: args.filter.join(" "),
-        options: args.options,
-        shows: Shows::Rows,
-    };
-    run::job(job, chosen.as_ref().unwrap_or(term))
+    let site = Site::read(options.site.site.as_deref(), term)?;
+    let programs = programs.with_site(site);
+    run::job(Job { programs, filter, options, shows: Shows::Rows }, term)
 }
 
 /// The end of the help of a query.
@@ -89,12 +102,19 @@ fn unknown(name: &str) -> anyhow::Error {
     let commands = Cli::command();
     let commands = commands.get_subcommands().map(clap::Command::get_name);
     let names = commands.chain(library::names().map(|name| -> &str { name }));
-    let hint = if Path::new(name).exists() {
-        format!("to run a query in a file: weir run {name}")
-    } else if let Some(near) = weir_lang::closest(name, names) {
-        format!("did you mean `{near}`?")
-    } else {
-        "`weir --help` shows the commands, `weir list` the queries".to_owned()
-    };
-    usage(format!("no command and no query is called `{name}`; {hint}"))
+    let message = |hint: &str| format!("no command and no query is called `{name}`; {hint}");
+    if let Some(line) = remedy::of_command(name) {
+        return usage_try(message("another one does what it may mean"), Some(line));
+    }
+    if Path::new(name).exists() {
+        return usage(format!("{name} is no capture (pcap, pcapng), and no query (NAME.weir)"));
+    }
+    let near = weir_lang::closest(name, names).map(str::to_owned);
+    match near.or_else(|| remedy::near_capture(name)) {
+        Some(near) => {
+            let message = message(&format!("did you mean `{near}`?"));
+            usage_try(message, remedy::with_word(name, &near))
+        }
+        None => usage(message("`weir --help` shows the commands, `weir list` the queries")),
+    }
 }

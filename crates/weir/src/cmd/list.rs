@@ -1,10 +1,10 @@
 //! `weir list`: the queries that come with Weir.
 
 use crate::args::ListArgs;
-use crate::exit::{Status, usage};
+use crate::exit::{Status, usage_try};
 use crate::library::{self, Entry, GROUPS, LIBRARY, signature};
-use crate::output;
 use crate::term::Term;
+use crate::{output, remedy};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use weir_lang::ParamInfo;
@@ -41,10 +41,11 @@ fn chosen(group: Option<&str>) -> anyhow::Result<Vec<&'static Entry>> {
     let found: Vec<_> = LIBRARY.iter().filter(|entry| within(entry.group)).collect();
     if found.is_empty() && !GROUPS.iter().any(|(name, _)| within(name)) {
         let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
-        return Err(usage(format!(
-            "no group is called `{word}`; there are detectors, {}",
-            names.join(", ")
-        )));
+        let near = weir_lang::closest(word, names.iter().copied().chain(["detectors"]));
+        let line = near.and_then(|near| remedy::with_word(word, near));
+        let message =
+            format!("no group is called `{word}`; there are detectors, {}", names.join(", "));
+        return Err(usage_try(message, line.or_else(|| Some(remedy::line(["list"])))));
     }
     Ok(found)
 }

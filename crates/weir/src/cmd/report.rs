@@ -1,16 +1,25 @@
 //! `weir report`: one page about a capture.
 
-use super::run::{self, ReportJob};
+use super::run::{self, ReportForm, ReportJob};
 use super::watch::left_out;
 use crate::args::{LibraryArgs, ReportArgs, RunOptions};
-use crate::exit::{Status, usage};
+use crate::captures::{expanded, is_meant};
+use crate::exit::{Status, usage, usage_try};
 use crate::programs::Programs;
+use crate::remedy;
 use crate::site::Site;
 use crate::term::Term;
 use clap::Parser as _;
 use std::path::Path;
 use weir_capture::write::is_read;
 use weir_report::RuleTitle;
+
+/// The subject of a report beside its captures.
+struct Subject {
+    without: Vec<String>,
+    words: String,
+    form: ReportForm,
+}
 
 /// Bytes of captures up to which the time lines begin with the finest steps.
 const SMALL: u64 = 16 << 20;
@@ -19,35 +28,50 @@ const SMALL: u64 = 16 << 20;
 pub(crate) fn run(mut args: ReportArgs, term: &Term) -> anyhow::Result<Status> {
     let words = std::mem::take(&mut args.words);
     let (captures, rest) = words.split_at(leading(&words, !args.read.is_empty()));
-    let read = [captures, &args.read].concat();
+    let read = expanded([captures, &args.read].concat())?;
     if read.is_empty() {
-        return Err(usage("no capture given: weir report CAPTURE -o report.html"));
+        return Err(usage("no capture is given: weir report CAPTURE -o report.html"));
     }
-    if is_read(&args.output, &read) {
-        let output = args.output.display();
-        return Err(usage(format!("-o {output}: this is a capture that is read")));
+    if let Some(output) = args.output.as_ref().filter(|output| is_read(output, &read)) {
+        let output = output.display();
+        let line = read.iter().map(String::as_str);
+        let line = remedy::line(["report"].into_iter().chain(line).chain(["-o", "report.html"]));
+        return Err(usage_try(format!("-o {output}: this is a capture that is read"), Some(line)));
     }
+    let subject = Subject {
+        without: std::mem::take(&mut args.without),
+        words: [rest, &args.filter].concat().join(" "),
+        form: args.output.take().map_or(ReportForm::Text, ReportForm::Page),
+    };
+    of_captures(subject, &options(args, read)?, term)
+}
+
+/// Prints a summary of captures.
+pub(super) fn summary(options: &RunOptions, words: String, term: &Term) -> anyhow::Result<Status> {
+    let subject = Subject { without: Vec::new(), words, form: ReportForm::Text };
+    of_captures(subject, options, term)
+}
+
+fn of_captures(subject: Subject, options: &RunOptions, term: &Term) -> anyhow::Result<Status> {
+    let Subject { without, words, form } = subject;
     let detectors = Programs::given(&[], &["detectors/default".to_owned()])?;
-    let detectors = match args.without.is_empty() {
+    let detectors = match without.is_empty() {
         true => detectors,
-        false => detectors.without_any(&left_out(&args.without)?),
+        false => detectors.without_any(&left_out(&without)?),
     };
     let title = |source: &crate::query::Source| RuleTitle {
         name: source.program.clone(),
         title: weir_lang::header(&source.text).title,
     };
     let rules = detectors.sources().iter().map(title).collect();
-    let detectors = detectors.with_site(Site::read(args.site.site.as_deref(), term)?);
-    let detectors = detectors.with_rules(args.rules.rules()?);
-    let words = [rest, &args.filter].concat().join(" ");
-    let output = std::mem::take(&mut args.output);
-    let sizes = read.iter().map(|name| match name.as_str() {
+    let detectors = detectors.with_site(Site::read(options.site.site.as_deref(), term)?);
+    let detectors = detectors.with_rules(options.rules.rules()?);
+    let sizes = options.read.iter().map(|name| match name.as_str() {
         "-" => None,
         name => std::fs::metadata(name).ok().filter(std::fs::Metadata::is_file).map(|m| m.len()),
     });
     let is_small = sizes.sum::<Option<u64>>().is_some_and(|bytes| bytes <= SMALL);
-    let options = options(args, read)?;
-    run::report(ReportJob { detectors, rules, words, output, is_small, options: &options }, term)
+    run::report(ReportJob { detectors, rules, words, form, is_small, options }, term)
 }
 
 /// The options of a run over these captures, all that a report has not as if they were not given.
@@ -78,7 +102,7 @@ fn options(args: ReportArgs, read: Vec<String>) -> Result<RunOptions, clap::Erro
 /// How many of the words are captures: the first one, unless captures are given otherwise, and all
 /// after it that are files or standard input.
 fn leading(words: &[String], is_given: bool) -> usize {
-    let is_capture = |word: &String| word == "-" || Path::new(word).exists();
+    let is_capture = |word: &String| word == "-" || is_meant(word) || Path::new(word).exists();
     let first = usize::from(!is_given && !words.is_empty());
     first + words[first..].iter().take_while(|word| is_capture(word)).count()
 }

@@ -19,5 +19,5 @@ mod start;
 
 pub(crate) use carriers::order;
 pub(crate) use job::{Job, Shows, job, run};
-pub(crate) use report::{ReportJob, report};
+pub(crate) use report::{ReportForm, ReportJob, report};
 pub(crate) use screen::show;

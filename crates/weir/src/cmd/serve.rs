@@ -2,6 +2,7 @@
 
 use super::run::{self, Job, Shows};
 use crate::args::{RunOptions, ServeArgs, wires};
+use crate::captures;
 use crate::exit::{Status, usage};
 use crate::page;
 use crate::programs::{self, Programs};
@@ -17,7 +18,8 @@ const ADDRESS: &str = "127.0.0.1:9464";
 
 /// Runs what the page counts by, and the queries that the words name.
 pub(crate) fn run(args: ServeArgs, term: &Term) -> anyhow::Result<Status> {
-    let ServeArgs { words, filter, captures, mut options } = args;
+    let ServeArgs { mut words, filter, captures, mut options } = args;
+    captures::take(&mut words, &mut options)?;
     wires::check(&options, "weir serve")?;
     if !page::IS_BUILT {
         return Err(usage(

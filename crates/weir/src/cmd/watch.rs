@@ -2,6 +2,7 @@
 
 use super::run::{self, Job, Shows};
 use crate::args::WatchArgs;
+use crate::captures;
 use crate::exit::{Status, usage};
 use crate::library;
 use crate::programs::{self, Programs};
@@ -10,7 +11,8 @@ use crate::term::Term;
 
 /// Runs the detectors that the words name, or all but the measurements.
 pub(crate) fn run(args: WatchArgs, term: &Term) -> anyhow::Result<Status> {
-    let WatchArgs { words, without, filter, options } = args;
+    let WatchArgs { mut words, without, filter, mut options } = args;
+    captures::take(&mut words, &mut options)?;
     let (queries, rest) = words.split_at(programs::leading(&words, true));
     let usual = [library::DEFAULT_SET.to_owned()];
     let queries = if queries.is_empty() { &usual[..] } else { queries };

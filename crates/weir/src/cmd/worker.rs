@@ -3,7 +3,8 @@
 
 use crate::args::{Cli, Command, PartitionRun};
 use crate::cmd;
-use crate::exit::{self, Status};
+use crate::exit::Status;
+use crate::refusals;
 use crate::signals;
 use crate::term::Term;
 use anyhow::Context as _;
@@ -24,7 +25,7 @@ pub(crate) fn run(term: &Term) -> anyhow::Result<Status> {
     let run = PartitionRun { partition: order.partition, share: order.share };
     let cli = match Cli::try_parse_from(order.arguments) {
         Ok(cli) => cli,
-        Err(e) => return Ok(exit::from_clap(&e)),
+        Err(e) => return Ok(refusals::from_clap(&e)),
     };
     match cli.command {
         Command::Run(mut args) => {

@@ -214,7 +214,10 @@ const PROMISCUOUS_DENIED: c_int = -11;
 const NO_SUCH_STAMPS: c_int = 3;
 
 /// libpcap's name and version, in its own words.
-pub(crate) fn version() -> Result<String, String> {
+///
+/// # Errors
+/// If there is no libpcap, in the loader's words.
+pub fn version() -> Result<String, String> {
     let libpcap = libpcap()?;
     // SAFETY: a string that stays for good.
     Ok(unsafe { text((libpcap.version)()) })

@@ -4,14 +4,16 @@ use super::serves::Serving;
 use super::session::Run;
 use super::{carriers, opening, publish};
 use crate::args::{RunArgs, RunOptions};
-use crate::exit::{Status, usage};
+use crate::exit::{Status, usage, usage_try};
 use crate::output::Collector;
 use crate::page::RunPhase;
 use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, delivery, group, inputs, metrics, output, plot, records, suppress};
+use crate::{
+    captures, cmd, delivery, group, inputs, metrics, output, plot, records, remedy, suppress,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
@@ -53,10 +55,11 @@ pub(crate) enum Shows {
 
 /// Runs `weir run`.
 pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
-    let RunArgs { expressions, words, filter, options } = args;
+    let RunArgs { expressions, mut words, filter, mut options } = args;
     if options.live.list_interfaces {
         return cmd::interfaces::list(options.rows.output, term);
     }
+    captures::take(&mut words, &mut options)?;
     let (queries, rest) = words.split_at(programs::leading(&words, !expressions.is_empty()));
     if queries.iter().any(|word| word == "-") && options.reads_stdin() {
         return Err(usage(
@@ -65,6 +68,13 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
     }
     let programs = match (&expressions[..], queries) {
         ([], []) if options.takes_programs() => Programs::none(),
+        ([], []) if !options.read.is_empty() => {
+            let line = options.read.iter().map(String::as_str);
+            return Err(usage_try(
+                "no query is given: name one of `weir list` or a file, or write its text",
+                Some(remedy::line(line)),
+            ));
+        }
         _ => Programs::given(&expressions, queries)?,
     };
     let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
@@ -99,9 +109,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     if let (Some(topic), None) = (&topic, options.partitions.run) {
         return group::host(topic, &program, &options, term);
     }
-    if options.read.is_empty() && options.live.interface.is_empty() && topic.is_none() {
-        return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
-    }
+    check_input(&options, topic.as_ref())?;
     // The sandbox forbids to read files later.
     let site = match options.takes_programs() {
         true => SiteParams { rules: programs.rules(), ..programs.site().for_later_programs()? },
@@ -143,6 +151,17 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         Some(of) => run.process_partition(of),
         None => run.start(),
     }
+}
+
+/// Refuses a run without anything to read.
+fn check_input(options: &RunOptions, topic: Option<&KafkaTopic>) -> anyhow::Result<()> {
+    if options.read.is_empty() && options.live.interface.is_empty() && topic.is_none() {
+        return Err(usage_try(
+            "no capture is given: name one, or an interface by -i INTERFACE",
+            Some(remedy::with_input()),
+        ));
+    }
+    Ok(())
 }
 
 /// The capture filter, if there is one.
@@ -236,8 +255,14 @@ fn compile(
     let (params, quiet) = (&options.params, options.quiet);
     if !options.takes_programs() {
         let named = options.rows.go_to_files();
-        let compiled = programs.compile(params, named, functions, quiet, term)?;
-        return Ok(compiled.map(|program| CompiledQueries { program, running: Vec::new() }));
+        let Some(mut program) = programs.compile(params, named, functions, quiet, term)? else {
+            return Ok(None);
+        };
+        if programs.sources().len() == 1 {
+            let told = output::keep_main(&mut program, &options.rows).filter(|_| !quiet);
+            told.iter().for_each(|told| term.say(format_args!("note: {told}")));
+        }
+        return Ok(Some(CompiledQueries { program, running: Vec::new() }));
     }
     let Some(each) = programs.compile_each(params, functions, quiet, term)? else {
         return Ok(None);
@@ -263,10 +288,13 @@ fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Resu
     let (outlets, changes) = (program.outlets(), options.takes_programs());
     let write = options.write.to.as_deref();
     if let Some(write) = write.filter(|_| !outlets.contains(&Outlet::Pass) && !changes) {
-        return Err(usage(format!(
-            "-w {write}: the query passes no packets; end it with `| pass`, or name the output \
-             there: `| forward \"{write}\"`"
-        )));
+        return Err(usage_try(
+            format!(
+                "-w {write}: the query passes no packets; end it with `| pass`, or name the output \
+                 there: `| forward \"{write}\"`"
+            ),
+            Some(remedy::writing(write)),
+        ));
     }
     let write = write.filter(|to| !KafkaTopic::is_meant(to));
     Outlets::check(&outlets, write).map_err(|e| usage(e.to_string()))?;
@@ -297,8 +325,8 @@ fn only_filters(filter: &str) -> anyhow::Result<()> {
     let keyword = word.bytes().all(|b| b.is_ascii_alphanumeric());
     if !keyword && Path::new(word).is_file() {
         return Err(usage(format!(
-            "{word} is a file, not a capture filter: each capture needs its own -r, and a query \
-             after the first ends in .weir"
+            "{word} is a file, and no capture (pcap, pcapng), no query (NAME.weir) and no word of a \
+             filter"
         )));
     }
     Ok(())
@@ -306,11 +334,24 @@ fn only_filters(filter: &str) -> anyhow::Result<()> {
 
 /// A refused expression is a wrong argument; a missing libpcap is not.
 pub(super) fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
-    match (&e, programs::meant_query(filter)) {
-        (FilterError::Expression { .. }, Some(query)) => {
-            usage(format!("{e}; or did you mean the query `{query}`?"))
+    let FilterError::Expression { .. } = &e else { return e.into() };
+    let e = match remedy::language(filter) {
+        Some("SQL") => {
+            "SQL is asked by `weir sql`; the words after captures are a filter".to_owned()
         }
-        (FilterError::Expression { .. }, None) => usage(e.to_string()),
-        _ => e.into(),
+        Some(other) => format!("{other} is not understood; the words after captures are a filter"),
+        None => e.to_string(),
+    };
+    let line = remedy::with_count(filter).or_else(|| remedy::with_filter(filter));
+    if let Some(line) = line.or_else(|| remedy::as_query(filter)) {
+        return usage_try(e, Some(line));
+    }
+    match programs::meant_query(filter) {
+        Some(query) => {
+            let word = filter.split_whitespace().next().unwrap_or_default();
+            let line = remedy::with_word(word, query);
+            usage_try(format!("{e}; or did you mean the query `{query}`?"), line)
+        }
+        None => usage_try(e, Some(remedy::line(["help", "language"]))),
     }
 }

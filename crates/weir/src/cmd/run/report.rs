@@ -11,7 +11,7 @@ use crate::programs::Programs;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{inputs, ledger, signals, suppress};
+use crate::{captures, inputs, ledger, remedy, signals, suppress};
 use anyhow::Context as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,12 +42,30 @@ pub(crate) struct ReportJob<'a> {
     pub(crate) rules: Vec<RuleTitle>,
     /// The words of the capture filter.
     pub(crate) words: String,
-    /// The file of the page; `-` for standard output.
-    pub(crate) output: PathBuf,
+    /// How it is written.
+    pub(crate) form: ReportForm,
     /// Whether the captures are known to be small.
     pub(crate) is_small: bool,
     /// How packets are read.
     pub(crate) options: &'a RunOptions,
+}
+
+/// The form of a report.
+pub(crate) enum ReportForm {
+    /// A page in this file; `-` for standard output.
+    Page(PathBuf),
+    /// A summary in text, on standard output.
+    Text,
+}
+
+impl ReportForm {
+    /// The file that is made.
+    fn file(&self) -> Option<&Path> {
+        match self {
+            ReportForm::Page(path) if path.as_os_str() != "-" => Some(path),
+            _ => None,
+        }
+    }
 }
 
 /// Where the page goes, open.
@@ -58,7 +76,7 @@ enum PagePlace {
 
 /// Writes a page about captures.
 pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> {
-    let ReportJob { detectors, rules, words, output, is_small, options } = job;
+    let ReportJob { detectors, rules, words, form, is_small, options } = job;
     let words = checked_filter(options, &words)?;
     let functions = Functions::default();
     let step = if is_small { Step::Millisecond } else { Step::TenMilliseconds };
@@ -107,12 +125,12 @@ pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> 
         rows_pipe: None,
         memory: options.memory.bytes(),
     };
-    run.report(&about, step, &output)
+    run.report(&about, step, &form)
 }
 
 impl Run<'_> {
     /// Opens everything, gives up the other permissions, runs, and writes the page.
-    fn report(&self, about: &About, step: Step, output: &Path) -> anyhow::Result<Status> {
+    fn report(&self, about: &About, step: Step, form: &ReportForm) -> anyhow::Result<Status> {
         let stop = Arc::clone(&self.stop);
         let heard = signals::hear(&stop)?;
         let stats = Stats::new(self.term);
@@ -120,9 +138,9 @@ impl Run<'_> {
         let OpenInput { input, senders: _, kernel: _ } = self.input(&stop)?;
         self.become_user()?;
         let mut made = Made::among(&self.in_use);
-        let place = match output.as_os_str() == "-" {
-            true => PagePlace::Stdout,
-            false => {
+        let place = match form.file() {
+            None => PagePlace::Stdout,
+            Some(output) => {
                 let file = made.open(output);
                 PagePlace::File(Untouched::new(file.with_context(|| output.display().to_string())?))
             }
@@ -158,10 +176,18 @@ impl Run<'_> {
         }
         let interrupted = stop.load(Ordering::Relaxed);
         let ended = self.ended(&outcome, &source, interrupted);
-        let text = weir_report::page(&rows, about, &ended);
-        self.write_page(place, &text).with_context(|| match output.as_os_str() == "-" {
-            true => "standard output".to_owned(),
-            false => output.display().to_string(),
+        let text = match form {
+            ReportForm::Page(_) => weir_report::page(&rows, about, &ended),
+            ReportForm::Text => weir_report::summary(&rows, about, &ended, &|words| {
+                let captures = captures::named(&self.options.read);
+                let captures = captures.iter().map(String::as_str);
+                let filter = [about.filter.as_str()].into_iter().filter(|words| !words.is_empty());
+                remedy::line(words.iter().copied().chain(captures).chain(filter))
+            }),
+        };
+        self.write_page(place, &text).with_context(|| match form.file() {
+            None => "standard output".to_owned(),
+            Some(output) => output.display().to_string(),
         })?;
         let is_whole = ended.cut_short.is_none();
         let status = self.end(outcome, &mut source, interrupted, None)?;
