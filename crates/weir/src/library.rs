@@ -56,6 +56,7 @@ pub(crate) fn signature(param: &ParamInfo) -> String {
 
 /// The groups of queries by their words, with their titles, in the order that `weir list` prints.
 pub(crate) static GROUPS: &[(&str, &str)] = &[
+    ("daily", "Daily questions, over a whole capture"),
     ("general", "Measurements"),
     ("records", "Over flow records"),
     ("functions", "Network functions"),
@@ -94,6 +95,17 @@ macro_rules! detector {
 
 /// The library. Queries of a group stand together, in the order that `weir list` prints.
 pub(crate) static LIBRARY: &[Entry] = &[
+    query!("daily", "conns", "daily/conns"),
+    query!("daily", "conversations", "daily/conversations"),
+    query!("daily", "hosts", "daily/hosts"),
+    query!("daily", "protocols", "daily/protocols"),
+    query!("daily", "timeline", "daily/timeline"),
+    query!("daily", "dns", "daily/dns_names"),
+    query!("daily", "slow-dns", "daily/slow_dns"),
+    query!("daily", "http", "daily/http_hosts"),
+    query!("daily", "tls", "daily/tls_names"),
+    query!("daily", "retransmissions", "daily/retransmissions"),
+    query!("daily", "rtt", "daily/rtt"),
     query!("general", "flows", "flow_meter"),
     query!("general", "ipfix", "ipfix_flow_meter"),
     query!("general", "sources", "source_counts"),
@@ -223,7 +235,11 @@ mod tests {
     #[test]
     fn every_query_file_is_in_the_library() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../queries");
-        for (below, prefix) in [("", ""), ("detectors", "detectors/")] {
+        let folders = ["", "daily", "detectors", "records"];
+        for (below, prefix) in folders.map(|name| match name {
+            "" => (name, String::new()),
+            name => (name, format!("{name}/")),
+        }) {
             let folder = std::path::Path::new(folder).join(below);
             for entry in std::fs::read_dir(folder).expect("the folder of queries") {
                 let path = entry.expect("an entry").path();

@@ -74,6 +74,7 @@ fn queries() -> Vec<PathBuf> {
     let mut files: Vec<_> = entries(&folder)
         .chain(entries(&folder.join("detectors")))
         .chain(entries(&folder.join("records")))
+        .chain(entries(&folder.join("daily")))
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|e| e == "weir"))
         .collect();

@@ -5,8 +5,8 @@ mod common;
 
 use assert_cmd::Command;
 use common::{
-    answer, detectors, files, header_lines, is_detector, is_of_records, own_captures, program,
-    root, text, workplace,
+    answer, detectors, files, header_lines, is_detector, own_captures, program, root, text,
+    workplace,
 };
 use std::path::Path;
 use weir_engine::functions::Functions;
@@ -20,12 +20,11 @@ fn header(query: &str, word: &str, path: &Path) -> String {
 /// The name of a query's file below `queries/`, without its ending.
 fn stem(path: &Path) -> String {
     let stem = path.file_stem().expect("a name").to_string_lossy();
-    let folder = match (is_detector(path), is_of_records(path)) {
-        (true, _) => "detectors/",
-        (_, true) => "records/",
-        _ => "",
-    };
-    format!("{folder}{stem}")
+    let folder = path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy();
+    match &*folder {
+        "queries" => stem.into_owned(),
+        folder => format!("{folder}/{stem}"),
+    }
 }
 
 #[test]

@@ -325,8 +325,8 @@ fn only_filters(filter: &str) -> anyhow::Result<()> {
     let keyword = word.bytes().all(|b| b.is_ascii_alphanumeric());
     if !keyword && Path::new(word).is_file() {
         return Err(usage(format!(
-            "{word} is a file, and no capture (pcap, pcapng), no query (NAME.weir) and no word of a \
-             filter"
+            "{word} is a file, and no capture (pcap, pcapng), no query (NAME.weir) and no word of \
+             a filter"
         )));
     }
     Ok(())
