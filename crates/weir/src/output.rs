@@ -50,8 +50,8 @@ pub(crate) fn keep_main(program: &mut Program, rows: &RowArgs) -> Option<String>
     }
     let main = if named.is_empty() { "the query" } else { &named };
     Some(format!(
-        "{} holds the rows of one output, and these are those of {main}; --out-dir FOLDER has those \
-         of {}, too",
+        "{} holds the rows of one output, and these are those of {main}; --out-dir FOLDER has \
+         those of {}, too",
         format.title,
         others.join(", ")
     ))

@@ -55,7 +55,7 @@ pub(crate) fn as_query(filter: &str) -> Option<String> {
     Some(line([stages].into_iter().chain(inputs(&given()).iter().map(String::as_str))))
 }
 
-/// The given command line with `-n N` said as Weir says it, where the number was taken for a filter.
+/// The given command line with `-n N` said as Weir says it, where N was taken for a filter.
 pub(crate) fn with_count(filter: &str) -> Option<String> {
     let mut words = given();
     let at = words.windows(2).position(|pair| pair[0] == "-n" && pair[1] == filter)?;
