@@ -3,7 +3,7 @@
 //! the check of the reference are made from them.
 
 use crate::format::Format;
-use crate::{arrow, csv, eve, influx, ipfix, json, markdown, table, tsv};
+use crate::{alerts, arrow, csv, eve, influx, ipfix, json, markdown, table, tsv};
 
 /// Every format, in the order in which people are told of them.
 pub static FORMATS: &[&Format] = &[
@@ -12,6 +12,7 @@ pub static FORMATS: &[&Format] = &[
     &csv::FORMAT,
     &tsv::FORMAT,
     &markdown::FORMAT,
+    &alerts::FORMAT,
     &eve::FORMAT,
     &ipfix::FORMAT,
     &influx::FORMAT,

@@ -273,7 +273,13 @@ fn width(text: &[u8]) -> usize {
 }
 
 /// Appends a cell that is there, given in the raw form of its column.
-fn value<S: Style>(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, time: TimeFormat) {
+pub(crate) fn value<S: Style>(
+    out: &mut Vec<u8>,
+    raw: u128,
+    ty: &Type,
+    arena: &Arena,
+    time: TimeFormat,
+) {
     match ty {
         Type::Float => text::float_short(out, f64::from_bits(raw as u64)),
         Type::Duration => text::duration_short(out, raw as i64),

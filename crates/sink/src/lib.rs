@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod alerts;
 mod arrow;
 pub mod copy;
 pub mod csv;

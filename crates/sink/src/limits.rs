@@ -11,6 +11,9 @@ pub const TABLE_ROWS_MAX: usize = 1000;
 /// line instead of widening all others.
 pub const TABLE_COLUMN_WIDTH_MAX: usize = 80;
 
+/// Characters of names of rules up to which lines of alerts are lined up.
+pub const RULE_WIDTH_MAX: usize = 24;
+
 /// Batches of rows that may wait for a slow sink unless told otherwise, of up to 256 rows each.
 pub const QUEUE_BATCHES: usize = 1024;
 

@@ -8,11 +8,15 @@ use crate::library;
 use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
+use weir_sink::alerts;
 
 /// Runs the detectors that the words name, or all but the measurements.
 pub(crate) fn run(args: WatchArgs, term: &Term) -> anyhow::Result<Status> {
     let WatchArgs { mut words, without, filter, mut options } = args;
     captures::take(&mut words, &mut options)?;
+    if options.rows.output.is_none() && term.stdout_tty && !options.rows.go_to_files() {
+        options.rows.output = options.rows.export.is_none().then_some(&alerts::FORMAT);
+    }
     let (queries, rest) = words.split_at(programs::leading(&words, true));
     let usual = [library::DEFAULT_SET.to_owned()];
     let queries = if queries.is_empty() { &usual[..] } else { queries };
