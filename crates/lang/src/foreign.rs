@@ -88,6 +88,7 @@ pub(crate) enum WithoutFields {
 /// Functions and aggregates that are none here, and what does their work.
 #[rustfmt::skip]
 const FUNCTIONS: &[(&[&str], &str)] = &[
+    (&["isnull", "is_null", "isempty", "is_empty"], "write `not exists(x)`"),
     (&["ewma", "moving_avg"],
      "a `scan` keeps what came before: `scan mean = float(x) by … => 0.9 * mean + 0.1 * x`"),
     (&["delta", "lag", "prev", "previous", "lead", "deriv", "derivative"],
@@ -142,10 +143,11 @@ const FLAGS: &[(&str, &str)] = &[
 /// Stages of other tools that no single stage replaces.
 #[rustfmt::skip]
 const STAGES: &[(&[&str], &str)] = &[
-    (&["count", "sum", "avg", "min", "max", "rate", "percentile"],
-     "aggregates stand in a `summarize`: `| summarize n = count() by ip.src`"),
+    (&["count"], "write `| summarize n = count()`"),
+    (&["sum", "avg", "min", "max", "rate", "percentile"],
+     "aggregates stand in a `summarize`, as in `| summarize n = sum(len) by ip.src`"),
     (&["sort", "order", "order_by", "sortby"],
-     "`| top 20 by x` sorts; `asc` puts the smallest first"),
+     "`| top 1000 by x` sorts; `asc` puts the smallest first"),
     (&["tail", "last"], "the last by time are `| top 3 by ts`"),
     (&["save", "write", "dump"],
      "`-o csv` chooses the format of rows; packets go to a file by `| forward \"x.pcap\"`"),

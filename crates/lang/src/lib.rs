@@ -62,4 +62,4 @@ pub use suggest::closest;
 #[cfg(any(test, fuzzing))]
 pub use suppressions::fuzz_suppressions;
 pub use suppressions::{BadSuppression, suppression, suppressions};
-pub use words::{LanguageWord, WordKind, stages, words};
+pub use words::{LanguageWord, WordKind, is_near_stage, stages, words};

@@ -1,7 +1,7 @@
 //! A query as its author meant it: what a remedy says, written in the place of a mistake.
 
 use crate::compile::compile;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lex;
 use crate::limits::{MENDED_MAX, MENDED_TOKENS, MISTAKES_MENDED};
 use crate::query::{Options, Query};
@@ -50,26 +50,33 @@ fn one_fewer(
 /// around it which the piece has, too: the fewest words first.
 fn candidates(text: &str, found: &Diagnostic) -> Vec<String> {
     let help = found.help.as_deref().unwrap_or_default();
-    let pieces = help.split('`').skip(1).step_by(2).map(bare);
-    let pieces: Vec<&str> = pieces.filter(|piece| !piece.is_empty()).collect();
+    let is_code = |piece: &&str| !piece.is_empty() && !["|", ",", ";"].contains(piece);
+    let pieces = help.split('`').skip(1).step_by(2).map(bare).filter(is_code);
+    let pieces: Vec<&str> = match found.code {
+        // A value alone is no condition: which one was meant is not known.
+        Code::NotBool => Vec::new(),
+        // The network stands first, the address after it.
+        Code::BadNetwork => pieces.take(1).collect(),
+        _ => pieces.collect(),
+    };
     let spans: Vec<Span> = lex::lex(text).tokens.iter().map(|token| token.span).collect();
     let spans: Vec<Span> = spans.into_iter().filter(|span| span.start < span.end).collect();
+    // Examples say how something would be written, but where nothing is there.
+    let is_example = help.contains("as in") && found.span.start < found.span.end;
     let mut all = Vec::new();
-    let filled = |piece: &&&str| !piece.contains(OF_VALUE);
     for (from, to) in widened(&spans, found.span) {
         let place = spans[from].to(spans[to]);
-        let around = |span: &&Span| span.start < found.span.start || span.end > found.span.end;
-        for piece in pieces.iter().filter(filled) {
-            let has = |span: &Span| {
-                let word = span.of(text);
-                OPERATORS.contains(&word) || piece.contains(word.trim_matches(['"', '%']))
-            };
-            if spans[from..=to].iter().filter(around).all(has) {
+        let around = |span: &&Span| {
+            let is_beside = span.start < found.span.start || span.end > found.span.end;
+            is_beside || ["not", "!="].contains(&span.of(text))
+        };
+        for piece in pieces.iter().filter(|piece| !piece.contains(OF_VALUE) && !is_example) {
+            if spans[from..=to].iter().filter(around).all(|span| says(piece, span.of(text))) {
                 all.push(replaced(text, place, piece));
             }
         }
     }
-    for piece in &pieces {
+    for piece in pieces.iter().filter(|_| !is_example) {
         all.extend(of_value(text, &spans, found.span, piece));
         all.extend(of_call(text, &spans, found.span, piece));
         all.extend(of_stage(text, &spans, found.span, piece));
@@ -78,8 +85,16 @@ fn candidates(text: &str, found: &Diagnostic) -> Vec<String> {
     all
 }
 
-/// Words around a mistake that its remedy may say otherwise.
-const OPERATORS: [&str; 4] = ["in", "not", "==", "!="];
+/// Whether a piece says what a word beside the mistake does: it has the word, or the operator for
+/// it. One that negates stays.
+fn says(piece: &str, word: &str) -> bool {
+    let negates = piece.contains("!=") || piece.split_whitespace().any(|word| word == "not");
+    match word {
+        "in" | "==" => true,
+        "not" | "!=" => negates,
+        word => piece.contains(word.trim_matches(['"', '%'])),
+    }
+}
 
 /// The text with a piece in the place of a span.
 fn replaced(text: &str, place: Span, piece: &str) -> String {
@@ -87,7 +102,10 @@ fn replaced(text: &str, place: Span, piece: &str) -> String {
     // `by` stands there already, and names are made up.
     let is_by = before.trim_end().ends_with(" by") || before.trim_end().ends_with(',');
     let piece = if is_by { piece.trim_start_matches("by ") } else { piece };
-    let piece = piece.replace("NAME", "key");
+    let piece = match piece.strip_prefix("NAME =") {
+        Some(rest) => format!("key ={rest}"),
+        None => piece.to_owned(),
+    };
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let gap = |a, b| if is_word(a) && is_word(b) { " " } else { "" };
     let first = gap(before.chars().last(), piece.chars().next());
@@ -110,16 +128,24 @@ fn of_call(text: &str, spans: &[Span], place: Span, piece: &str) -> Option<Strin
     (called != piece).then(|| replaced(text, name.to(*close), &called))
 }
 
-/// The text with another stage in the place of one, which says by what.
+/// The text with another stage in the place of one, which says by what. Other languages put the
+/// smallest first unless told otherwise.
 fn of_stage(text: &str, spans: &[Span], place: Span, piece: &str) -> Option<String> {
     let (stage, _) = piece.split_once(" by x")?;
     let at = spans.iter().position(|span| *span == place)?;
     let rest = spans[at + 1..].iter().take_while(|span| span.of(text) != "|");
-    let mut words: Vec<&str> = rest.clone().map(|span| span.of(text)).collect();
-    let end = rest.last()?;
-    words.retain(|word| !["by", "desc"].contains(word));
-    let by = words.join(" ").replace(" ,", ",");
-    Some(replaced(text, place.to(*end), &format!("{stage} by {by}")))
+    let end = rest.clone().last()?;
+    let rest = Span::new(place.end, end.end).of(text).trim();
+    let rest = rest.strip_prefix("by ").unwrap_or(rest);
+    let keys = rest.split(',').map(|key| {
+        let key = key.trim();
+        match key.strip_suffix(" desc") {
+            Some(key) => key.to_owned(),
+            None => format!("{} asc", key.strip_suffix(" asc").unwrap_or(key)),
+        }
+    });
+    let keys: Vec<String> = keys.collect();
+    Some(replaced(text, place.to(*end), &format!("{stage} by {}", keys.join(", "))))
 }
 
 /// The text with a remedy in the place of a whole comparison of which one side is the mistake, if
@@ -130,12 +156,20 @@ fn of_comparison(text: &str, spans: &[Span], place: Span, piece: &str) -> Option
     sides.into_iter().flatten().find_map(|first| {
         let [left, operator, right] = spans.get(first..first + 3)? else { return None };
         let family = left.of(text).split('.').next()?;
+        let value = right.of(text).trim_matches('"');
         let asks = piece.starts_with(&format!("{family}."))
-            || left.of(text) == "ip.proto" && right.of(text).trim_matches('"') == piece;
-        let piece = match operator.of(text) {
-            "==" => piece.to_owned(),
-            "!=" => format!("not ({piece})"),
+            || left.of(text) == "ip.proto" && value == piece;
+        let is_negated = match (operator.of(text), value) {
+            ("==" | "=", "0" | "false") => true,
+            ("!=", "0" | "false") => false,
+            ("==" | "=", _) => false,
+            ("!=", _) => true,
             _ => return None,
+        };
+        let piece = match is_negated {
+            true => format!("not ({piece})"),
+            false if piece.contains(' ') => format!("({piece})"),
+            false => piece.to_owned(),
         };
         asks.then(|| replaced(text, left.to(*right), &piece))
     })
@@ -216,10 +250,18 @@ mod tests {
         for (wrong, right) in [
             ("summarize x = mean(len)", "summarize x = avg(len)"),
             ("summarize x = p95(len) by ip.src", "summarize x = percentile(len, 95) by ip.src"),
-            ("sort len | limit 3", "top 20 by len | limit 3"),
-            ("order by len desc, ts asc", "top 20 by len, ts asc"),
+            ("sort len | limit 3", "top 1000 by len asc | limit 3"),
+            ("order by len desc, ts", "top 1000 by len, ts asc"),
             ("where tcp.flags == SYN", "where tcp.syn"),
             ("where tcp.flags.syn == 1", "where tcp.syn"),
+            ("where tcp.flags.syn == 0", "where not (tcp.syn)"),
+            ("where tcp.flags.syn == 1 and tcp.flags.ack == 0", "where tcp.syn and not (tcp.ack)"),
+            ("where dns.flags.response != 0", "where dns.qr"),
+            ("where not tcp.flags == \"SA\"", "where not (tcp.syn and tcp.ack)"),
+            ("where isnull(dns.qname) and udp", "where not exists(dns.qname) and udp"),
+            ("where ip.src == 192.0.2.1/24", "where ip.src in 192.0.2.0/24"),
+            ("where tcp | count", "where tcp | summarize n = count()"),
+            ("count by ip.src", "summarize n = count() by ip.src"),
             ("where ip.proto == \"tcp\"", "where tcp"),
             ("where !tcp", "where not tcp"),
             ("where dport in [80, 443]", "where dport in {80, 443}"),
@@ -249,6 +291,10 @@ mod tests {
         check("", None);
         check("packets | where nothing_like_it == 1", None);
         check("packets | where", None);
+        check("packets | where protocol != tcp", None);
+        check("packets | where service != \"http\"", None);
+        check("packets | where dns.qname not == \"a\"", None);
+        check("packets | project ip.src as a", None);
         check("packets | summarize n = count() every 5m timezone \"Europe/Rome\"", None);
     }
 }

@@ -169,7 +169,6 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("minimum", "min"), ("maximum", "max"), ("least", "min_of"), ("greatest", "max_of"),
     ("len", "str_len"), ("length", "str_len"), ("strlen", "str_len"), ("tolower", "lower"),
     ("toupper", "upper"), ("tostring", "string"), ("str", "string"), ("toint", "int"),
-    ("tofloat", "float"), ("isnull", "exists"), ("isnotnull", "exists"), ("has", "contains"),
     ("startswith", "starts_with"), ("endswith", "ends_with"), ("regex", "matches"),
     ("match_regex", "matches"), ("ifnull", "coalesce"), ("nvl", "coalesce"), ("iff", "if"),
     ("iif", "if"), ("truncate", "bin"), ("trunc", "int"), ("case", "match"),

@@ -1,6 +1,6 @@
 //! The words of the language, for those who complete what people type.
 
-use crate::parse;
+use crate::{foreign, parse, suggest};
 use weir_packet::fields::{FIELDS, KEYS, RECORD_FIELDS, by_name};
 use weir_packet::repeated::REPEATED;
 use weir_plan::Type;
@@ -51,6 +51,13 @@ pub struct LanguageWord {
     pub ty: String,
     /// The description of the word.
     pub doc: &'static str,
+}
+
+/// Whether a stage of this version may be meant by a word: it is spelled nearly so, or called so in
+/// other languages.
+pub fn is_near_stage(word: &str) -> bool {
+    let near = suggest::closest(word, parse::STAGES.iter().copied());
+    near.is_some() || suggest::stage(word).is_some() || foreign::stage(word).is_some()
 }
 
 /// The words that stages begin with.

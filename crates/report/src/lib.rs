@@ -29,4 +29,4 @@ pub use collector::Collector;
 pub use page::{About, Ended, RuleTitle, page};
 pub use programs::{Step, programs};
 pub use series::{NoPlot, Plot};
-pub use text::summary;
+pub use text::{PAGE, summary};

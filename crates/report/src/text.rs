@@ -8,6 +8,9 @@ use crate::rows::{KeptRow, KeptRows};
 use std::fmt::Write as _;
 use weir_base::harmless::escaped;
 
+/// The name of a page in the lines to go on with.
+pub const PAGE: &str = "report.html";
+
 /// Steps of the time line.
 const STEPS: usize = 60;
 
@@ -32,7 +35,7 @@ pub fn summary(
     ended: &Ended,
     line: &dyn Fn(&[&str]) -> String,
 ) -> String {
-    let mut out = format!("{}\n\n", about.captures.join(", "));
+    let mut out = format!("{}\n\n", one_line(&about.captures.join(", ")));
     whole(&mut out, rows, about, ended);
     let totals = rows.table("traffic.totals");
     let all = totals.sum("bytes");
@@ -47,9 +50,14 @@ pub fn summary(
     escaped(&out, true)
 }
 
+/// A text without ends of lines, and what else a terminal would obey.
+fn one_line(text: &str) -> String {
+    escaped(text, false)
+}
+
 /// A line of a fact.
 fn fact(out: &mut String, name: &str, value: &str) {
-    let _ = writeln!(out, "  {name:<9} {value}");
+    let _ = writeln!(out, "  {name:<9} {}", one_line(value));
 }
 
 /// Packets, bytes, times, and losses.
@@ -139,7 +147,11 @@ fn findings(out: &mut String, rows: &Collector, about: &About) {
             n => format!(" (and {} more)", n - 1),
         };
         let severity = rule.severity.name();
-        let _ = writeln!(out, "  {severity:<8} {name:<width$}  {}{more}", cut(message, MESSAGE));
+        let _ = writeln!(
+            out,
+            "  {severity:<8} {name:<width$}  {}{more}",
+            one_line(&cut(message, MESSAGE))
+        );
     }
     if rules.len() > FINDINGS {
         let _ = writeln!(out, "  and of {} rules more", rules.len() - FINDINGS);
@@ -190,7 +202,9 @@ fn shares(
 }
 
 fn names(out: &mut String, rows: &KeptRows) {
-    let part = |row: KeptRow<'_>| format!("{} ({})", cut(&row.shown("name"), 64), row.count("all"));
+    let part = |row: KeptRow<'_>| {
+        format!("{} ({})", one_line(&cut(&row.shown("name"), 64)), row.count("all"))
+    };
     let parts: Vec<String> = rows.rows().take(ROWS).map(part).collect();
     if !parts.is_empty() {
         let _ =
@@ -256,8 +270,10 @@ fn next(out: &mut String, rows: &Collector, line: &dyn Fn(&[&str]) -> String) {
     }
     if has("traffic.totals", "packets") {
         lines.push((line(&["flows"]), "each flow"));
-        lines.push((line(&["report", "-o", "report.html"]), "all of this and more, as a page"));
+        lines.push((line(&["report", "-o", PAGE]), "all of this and more, as a page"));
     }
+    // Some names can't be shown as they are: their lines would not run.
+    lines.retain(|(line, _)| one_line(line) == *line);
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     let _ = writeln!(out, "\nNext");
     for (line, why) in lines {

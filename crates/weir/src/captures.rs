@@ -115,7 +115,8 @@ pub(crate) fn is_meant_first(word: &str) -> bool {
 /// Whether a filter has begun with this word.
 fn is_of_filter(word: &str) -> bool {
     let number = word.bytes().all(|b| b.is_ascii_digit());
-    number || FILTER_WORDS.contains(&word) || word.contains(char::is_whitespace)
+    let plain = |c: char| c.is_alphanumeric() || "_-+.,:/~@%#=".contains(c);
+    number || FILTER_WORDS.contains(&word) || !word.chars().all(plain)
 }
 
 /// Whether it is called as captures are. tcpdump counts the files of -C at the end: `x.pcap1`.
@@ -188,15 +189,14 @@ pub(crate) fn take(words: &mut Vec<String>, options: &mut RunOptions) -> anyhow:
     let mut read = std::mem::take(&mut options.read);
     let mut in_filter = false;
     for word in std::mem::take(words) {
-        let is_capture = if in_filter { is_meant(&word) } else { is_meant_first(&word) };
+        let is_capture = if in_filter { has_ending(&word) } else { is_meant_first(&word) };
         in_filter |= is_of_filter(&word);
         if is_capture { &mut read } else { &mut *words }.push(word);
     }
     if let (Some(capture), Some(interface)) = (read.first(), options.live.interface.first()) {
-        let message = format!(
+        return Err(usage(format!(
             "{capture} is a capture, and -i {interface} an interface: a run reads one or the other"
-        );
-        return Err(usage(message));
+        )));
     }
     options.read = expanded(read)?;
     Ok(())
@@ -253,6 +253,9 @@ mod tests {
         assert!(read.len() > 3 && read.iter().all(|name| name.starts_with("../../fixtures/")));
         assert_eq!(filter, ["host", "src"]);
         assert!(parsed("-i lo x.pcap").is_err());
+        // Once a filter has begun, only names with an ending are captures.
+        let (read, filter) = parsed("a.pcap src ../../fixtures and port 80").expect("captures");
+        assert_eq!((read.join(" "), filter.len()), ("a.pcap".to_owned(), 5));
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod stats;
 mod suppress;
 mod tap;
 mod term;
+mod texts;
 mod top;
 mod user;
 mod version;

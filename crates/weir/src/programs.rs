@@ -1,11 +1,13 @@
 //! The queries of one run: which words name them, what their programs are called, which params go
 //! to which, and all of them as one program.
 
+use crate::captures;
 use crate::exit::usage;
 use crate::library;
 use crate::query::{self, Source};
 use crate::site::Site;
 use crate::term::Term;
+use crate::texts::is_text;
 use std::path::Path;
 use weir_engine::functions::Functions;
 use weir_lang::{Options, ReadingRules};
@@ -222,13 +224,14 @@ pub(crate) fn leading(words: &[String], has_texts: bool) -> usize {
 fn is_query(word: &str) -> bool {
     let folder = word.ends_with('/') && Path::new(word).is_dir();
     let in_library = || library::find(word).is_some() || library::detectors(word).is_some();
-    word == "-" || word.ends_with(".weir") || query::is_text(word) || folder || in_library()
+    word == "-" || word.ends_with(".weir") || is_text(word) || folder || in_library()
 }
 
 /// A query that the first word of a refused filter may have been meant to name.
 pub(crate) fn meant_query(filter: &str) -> Option<&'static str> {
     let word = filter.split_whitespace().next()?;
-    weir_lang::closest(word, library::names())
+    let is_of_filter = captures::FILTER_WORDS.contains(&word);
+    weir_lang::closest(word, library::names()).filter(|_| !is_of_filter)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use crate::exit::{usage, usage_try};
 use crate::library::{self, Entry};
 use crate::remedy;
 use crate::term::Term;
+use crate::texts::{from_packets, is_text};
 use parking_lot::Mutex;
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -168,40 +168,6 @@ impl Source {
     }
 }
 
-/// Whether a word of a command line is the text of a query: it begins with a source, with a
-/// statement, or with a stage, as no capture filter does, or has stages.
-pub(crate) fn is_text(word: &str) -> bool {
-    let (first, rest) = first_word(word);
-    let goes_on = rest.trim_start().starts_with('|') || rest.starts_with(char::is_whitespace);
-    match first {
-        "packets" | "flows" if rest.is_empty() => first == "packets",
-        "packets" | "flows" | "let" | "param" => goes_on,
-        _ if is_stage(first) => goes_on,
-        // Filters have `|` between numbers, in brackets, and `||`.
-        _ => word.contains(" | ") && !word.contains('['),
-    }
-}
-
-/// The text of a query. One that begins with a stage is asked of packets.
-pub(crate) fn from_packets(text: &str) -> Cow<'_, str> {
-    let (first, _) = first_word(text);
-    match is_stage(first) {
-        true => Cow::Owned(format!("packets | {}", text.trim_start())),
-        false => Cow::Borrowed(text),
-    }
-}
-
-/// The first word, and what follows.
-fn first_word(text: &str) -> (&str, &str) {
-    let text = text.trim_start();
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
-    text.split_at(end.unwrap_or(text.len()))
-}
-
-fn is_stage(word: &str) -> bool {
-    weir_lang::stages().contains(&word)
-}
-
 /// Files by names relative to a folder; those that are read are noted.
 #[derive(Debug)]
 pub(crate) struct Beside {
@@ -311,11 +277,14 @@ fn right_line(source: &Source, options: &Options<'_>, found: &[Diagnostic]) -> S
 /// The given command line with the value of a param as its remedy has it.
 fn right_param(options: &Options<'_>, found: &[Diagnostic]) -> Option<String> {
     let wrong = found.iter().find(|d| d.code == Code::BadParam)?;
-    let value = wrong.help.as_deref()?.split('`').nth(1)?;
+    // Of a duration, the unit was left out.
+    let is_duration = wrong.help.as_deref()?.contains("`10s`");
     let (name, old) = options.params.iter().find(|(name, old)| {
         wrong.message.contains(&format!("`{name}`")) && wrong.message.contains(&format!("`{old}`"))
     })?;
-    remedy::with_word(&format!("{name}={old}"), &format!("{name}={value}"))
+    let is_number = is_duration && old.bytes().all(|b| b.is_ascii_digit());
+    let right = is_number.then(|| format!("{name}={old}s"))?;
+    remedy::with_word(&format!("{name}={old}"), &right)
 }
 
 /// A file that a query names.
@@ -384,52 +353,6 @@ fn unknown(word: &str) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_are_told_from_names_and_filters() {
-        for text in [
-            "packets",
-            "packets | where tcp",
-            "packets|limit 1",
-            "  where tcp",
-            "top 3 by len",
-            "summarize n = count() by ip.src",
-            "let a = packets",
-            "flows | limit 1",
-            "ip.src | top 10",
-            "# a comment | packets\npackets | limit 1",
-            "limit 1",
-        ] {
-            assert!(is_text(text), "{text}");
-        }
-        for word in [
-            "",
-            "flows",
-            "top",
-            "hello",
-            "my.weir",
-            "tcp port 80",
-            "tcp[13] & (2|16) != 0",
-            "tcp || udp",
-            "tcp[13] | 1 == 3",
-            "host a.b",
-            "packets.weir",
-            "top-talkers",
-            "-",
-            "dns.rcode == 3",
-        ] {
-            assert!(!is_text(word), "{word}");
-        }
-    }
-
-    #[test]
-    fn stages_alone_are_asked_of_packets() {
-        assert_eq!(from_packets(" where tcp"), "packets | where tcp");
-        assert_eq!(from_packets("project-away len"), "packets | project-away len");
-        for text in ["packets | where tcp", "let x = 1", "", "tcp"] {
-            assert_eq!(from_packets(text), text);
-        }
-    }
 
     #[test]
     fn programs_are_called_as_their_files() {

@@ -1,10 +1,8 @@
 //! Command lines that clap refuses, with those that it would take.
 
-use crate::args::Cli;
 use crate::exit::Status;
+use crate::remedy;
 use crate::term::{ColorWhen, Term};
-use crate::{library, remedy};
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Prints clap's help, version or error.
@@ -12,15 +10,14 @@ pub(crate) fn from_clap(e: &clap::Error) -> Status {
     // There is no way to report that this can't be printed.
     let _ = e.print();
     if e.use_stderr() {
-        let line = right_words(e).and_then(|(wrong, right)| remedy::with_word(&wrong, &right));
-        let line = line.unwrap_or_else(|| remedy::helping(is_command));
+        let line = right_words(e).and_then(|(wrong, right)| match e.kind() {
+            ErrorKind::InvalidValue => remedy::with_value(&wrong, &right),
+            _ => remedy::with_word(&wrong, &right),
+        });
+        let line = line.unwrap_or_else(remedy::helping);
         Term::new(ColorWhen::Auto).remedy(&line);
     }
     if e.use_stderr() { Status::Usage } else { Status::Ok }
-}
-
-fn is_command(word: &str) -> bool {
-    Cli::command().find_subcommand(word).is_some() || library::find(word).is_some()
 }
 
 /// The word of the command line that is wrong, and the one that was meant, if one is near.
@@ -29,11 +26,13 @@ fn right_words(e: &clap::Error) -> Option<(String, String)> {
     match e.kind() {
         ErrorKind::UnknownArgument => {
             let wrong = context(ContextKind::InvalidArg)?;
-            if let Some(near) = context(ContextKind::SuggestedArg) {
-                return Some((wrong, near));
+            if let Some((_, right)) = OPTIONS.iter().find(|(theirs, _)| *theirs == wrong) {
+                return Some((wrong, (*right).to_owned()));
             }
-            let (_, right) = OPTIONS.iter().find(|(theirs, _)| *theirs == wrong)?;
-            Some((wrong, (*right).to_owned()))
+            // clap's are as far as `--memory` is from `--every`.
+            let near = context(ContextKind::SuggestedArg)?;
+            weir_lang::closest(&wrong, [near.as_str()])?;
+            Some((wrong, near))
         }
         ErrorKind::InvalidValue => {
             let wrong = context(ContextKind::InvalidValue)?;

@@ -1,11 +1,17 @@
-//! Command lines that are right where the given one was wrong. Each is checked before it is shown:
-//! what a person copies from here runs.
+//! Command lines that are right where the given one was wrong: the same words but for the mistake,
+//! and what takes its place was checked. Nothing that was asked is left out.
 
+use crate::args::Cli;
 use crate::captures;
+use crate::library;
+use crate::texts::{from_packets, is_text};
+use clap::CommandFactory as _;
 use std::borrow::Cow;
 use std::path::Path;
+use weir_capture::begins_as_capture;
 use weir_capture::bpf::Filter;
-use weir_lang::{Options, Query};
+use weir_lang::{Code, Diagnostic, Options, Query};
+use weir_packet::fields::FIELDS;
 
 /// The words of the command line, without the name of the program.
 fn given() -> Vec<String> {
@@ -26,6 +32,20 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether the name of a field has this in it.
+pub(crate) fn is_in_a_field(pattern: &str) -> bool {
+    FIELDS.iter().any(|field| field.name.contains(pattern))
+}
+
+/// The given command line with another value after an option.
+pub(crate) fn with_value(old: &str, new: &str) -> Option<String> {
+    let mut words = given();
+    let is_value = |at: usize| at > 0 && words[at - 1].starts_with('-') && words[at] == old;
+    let at = (0..words.len()).find(|at| is_value(*at))?;
+    new.clone_into(&mut words[at]);
+    Some(line(words.iter().map(String::as_str)))
+}
+
 /// The given command line without a word, or with another one in its place.
 pub(crate) fn with_word(old: &str, new: &str) -> Option<String> {
     with(given(), |word| word == old, new)
@@ -36,23 +56,48 @@ pub(crate) fn where_meant(is_meant: impl Fn(&str) -> bool, new: &str) -> Option<
     with(given(), is_meant, new)
 }
 
-/// A command line that asks what a capture filter can't, if it is a condition of a query, or meant
-/// as one.
+/// The given command line with a query in the place of a capture filter that can't be read, if that
+/// is a condition of a query, or meant as one, and no query is given.
 pub(crate) fn as_query(filter: &str) -> Option<String> {
     // A name alone is rather a query that is spelled wrongly.
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    if filter.chars().all(is_name) {
+    let mut words = given();
+    let is_open = words.first().is_some_and(|word| word == "run" || !is_command(word));
+    let has_query =
+        words.iter().any(|word| ["-e", "--expression", "-w", "--write"].contains(&&**word));
+    if !is_open || has_query {
         return None;
     }
     let text = format!("packets | where {filter}");
     let query = Query { name: "", text: &text };
+    let is_protocol = |all: &[Diagnostic]| all.iter().any(|d| d.code == Code::Unsupported);
     let text = match weir_lang::compile(&query, &Options::default()) {
         Ok(_) => text,
-        Err(_) => weir_lang::mended(&query, &Options::default())
-            .or_else(|| foreign(filter).map(str::to_owned))?,
+        Err(all) if filter.chars().all(is_name) && !is_protocol(&all) => return None,
+        Err(_) => weir_lang::mended(&query, &Options::default())?,
     };
-    let stages = text.trim_start_matches("packets | ");
-    Some(line([stages].into_iter().chain(inputs(&given()).iter().map(String::as_str))))
+    // The filter is one word, or as many as it has.
+    let parts: Vec<&str> = filter.split_whitespace().collect();
+    let at = words.windows(parts.len()).position(|run| run == parts);
+    let (at, len) = match words.iter().position(|word| word == filter) {
+        Some(at) => (at, 1),
+        None => (at?, parts.len()),
+    };
+    let stages = text.trim_start_matches("packets | ").to_owned();
+    words.splice(at..at + len, [stages]);
+    Some(line(words.iter().map(String::as_str)))
+}
+
+/// Whether the given command takes queries among its words.
+pub(crate) fn takes_queries() -> bool {
+    let words = given();
+    let takes = ["run", "watch", "serve"];
+    words.first().is_some_and(|word| takes.contains(&word.as_str()) || !is_command(word))
+}
+
+/// Whether a word is a command, or a query of the library.
+pub(crate) fn is_command(word: &str) -> bool {
+    Cli::command().find_subcommand(word).is_some() || library::find(word).is_some()
 }
 
 /// The given command line with `-n N` said as Weir says it, where N was taken for a filter.
@@ -70,28 +115,52 @@ pub(crate) fn with_count(filter: &str) -> Option<String> {
 /// The given command line with the input that stands in the working folder: a capture, if one is
 /// there; else the one that lists interfaces.
 pub(crate) fn with_input() -> String {
+    let (words, plain) = (given(), |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let captures = captures::expanded(vec![".".to_owned()]).unwrap_or_default();
-    let Some(capture) = captures.first() else { return line(["interfaces"]) };
+    let names = captures.iter().map(|name| name.trim_start_matches("./"));
+    let fits = |name: &&str| {
+        !name.starts_with('-')
+            && name.chars().all(plain)
+            && begins_as_capture(Path::new(name))
+            && !words.iter().any(|word| word == name || word == "--")
+    };
+    match names.clone().find(fits) {
+        Some(name) => line(words.iter().map(String::as_str).chain([name])),
+        None => line(["interfaces"]),
+    }
+}
+
+/// The given command line with its query ended by `pass`, if it has a text that can be; else the
+/// line that says how packets pass.
+pub(crate) fn passing() -> String {
+    let passes = |word: &str| {
+        let text = format!("{} | pass", from_packets(word));
+        let query = Query { name: "", text: &text };
+        weir_lang::compile(&query, &Options::default()).is_ok()
+    };
     let words = given();
-    let capture = capture.trim_start_matches("./");
-    line(words.iter().map(String::as_str).chain([capture]))
+    let text = words.iter().find(|word| is_text(word) && passes(word));
+    let mended = text.and_then(|text| with_word(text, &format!("{text} | pass")));
+    mended.unwrap_or_else(|| line(["help", "pass"]))
 }
 
-/// A command line that writes the packets of the given one into a file.
-pub(crate) fn writing(to: &str) -> String {
-    let inputs = inputs(&given());
-    line(
-        ["run", "packets | pass"]
-            .into_iter()
-            .chain(inputs.iter().map(String::as_str))
-            .chain(["-w", to]),
-    )
+/// The given command line without its interfaces.
+pub(crate) fn without_interfaces() -> String {
+    let mut words = given();
+    while let Some(at) = words.iter().position(|word| word == "-i" || word == "--interface") {
+        words.drain(at..(at + 2).min(words.len()));
+    }
+    line(words.iter().map(String::as_str))
 }
 
-/// The line that opens the captures of the given command line.
-pub(crate) fn opening() -> String {
-    let captures: Vec<String> = given().into_iter().filter(|w| captures::is_meant(w)).collect();
-    line(captures.iter().map(String::as_str))
+/// A name for a report that no file has.
+pub(crate) fn report_name() -> String {
+    let names = (1..100).map(|n| match n {
+        1 => "report.html".to_owned(),
+        n => format!("report-{n}.html"),
+    });
+    let mut names = names.filter(|name| !Path::new(name).exists());
+    names.next().unwrap_or_else(|| "-".to_owned())
 }
 
 /// A line that prints what the references say of the place of a mistake.
@@ -100,14 +169,6 @@ pub(crate) fn reading(text: &str, at: usize) -> String {
     let stage = before.rsplit('|').next().unwrap_or_default().split_whitespace().next();
     let topic = stage.filter(|word| weir_lang::stages().contains(word)).unwrap_or("language");
     line(["help", topic])
-}
-
-/// A query that asks what a text of another language may mean, which has no meaning here.
-fn foreign(text: &str) -> Option<&'static str> {
-    match language(text)? {
-        "SQL" => Some("limit 10"),
-        _ => Some("summarize packets = count(), bytes = sum(len) by ip.src every 1m"),
-    }
 }
 
 /// The other language that a text is of, if it is one that people know of such tools.
@@ -121,22 +182,6 @@ pub(crate) fn language(text: &str) -> Option<&'static str> {
         }
         () => None,
     }
-}
-
-/// The captures and interfaces of a command line, with the options that name them.
-fn inputs(words: &[String]) -> Vec<String> {
-    let is_option = |word: &str| ["-r", "--read", "-i", "--interface"].contains(&word);
-    let mut all = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        match at.checked_sub(1).map(|before| &words[before]) {
-            Some(option) if is_option(option) => all.extend([option.clone(), word.clone()]),
-            // Another file, such as that of -w.
-            Some(option) if option.starts_with('-') && option != "-" => {}
-            _ if captures::is_meant(word) => all.push(word.clone()),
-            _ => {}
-        }
-    }
-    all
 }
 
 /// The capture of a folder whose name is near to one that is not there.
@@ -154,9 +199,13 @@ pub(crate) fn of_command(word: &str) -> Option<String> {
     let mut rest = words.get(1..).unwrap_or_default().iter().map(String::as_str);
     match word {
         "docs" | "doc" | "man" | "manual" | "guide" | "tutorial" => {
-            Some(line(["help"].into_iter().chain([rest.next().unwrap_or("language")])))
+            Some(line(["help", "language"]))
         }
-        "search" | "field" => Some(line(["fields"].into_iter().chain(rest))),
+        "search" | "field" => {
+            let found = rest.next().filter(|pattern| is_in_a_field(pattern));
+            Some(line(["fields"].into_iter().chain(found)))
+        }
+        "count" | "stats" | "stat" | "summary" | "info" => Some(line(rest)),
         "version" => Some(line(["--version"])),
         "queries" | "library" | "rules" => Some(line(["list"])),
         "devices" | "ifaces" | "interface" => Some(line(["interfaces"])),
@@ -165,7 +214,7 @@ pub(crate) fn of_command(word: &str) -> Option<String> {
 }
 
 /// The line that prints the help of the command that was given.
-pub(crate) fn helping(is_command: impl Fn(&str) -> bool) -> String {
+pub(crate) fn helping() -> String {
     let words = given();
     let command = words.first().map(String::as_str).filter(|word| is_command(word));
     line(command.into_iter().chain(["--help"]))
@@ -197,7 +246,9 @@ pub(crate) fn with_filter(filter: &str) -> Option<String> {
 fn respelled(filter: &str) -> Option<(&str, &'static str)> {
     let words: Vec<&str> = filter.split_whitespace().collect();
     (0..words.len()).find_map(|at| {
-        let near = weir_lang::closest(words[at], captures::FILTER_WORDS.iter().copied())?;
+        // Shorter ones are as near to names of protocols.
+        let known = captures::FILTER_WORDS.iter().copied().filter(|word| word.len() > 3);
+        let near = weir_lang::closest(words[at], known).filter(|_| words[at].len() > 3)?;
         let mut mended = words.clone();
         mended[at] = near;
         Filter::new(&mended.join(" ")).ok().map(|_| (words[at], near))
@@ -226,16 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_kept() {
-        let words = "flows -r a b.pcap -i lo tcp --read c d.pcap -w e.pcap".split(' ');
-        let words: Vec<String> = words.map(str::to_owned).collect();
-        assert_eq!(inputs(&words).join(" "), "-r a b.pcap -i lo --read c d.pcap");
-    }
-
-    #[test]
     fn filters_are_spelled_right() {
         assert_eq!(respelled("tcp prot 80"), Some(("prot", "port")));
-        assert_eq!(respelled("tpc port 80 and hsot 10.0.0.1"), None, "two words");
+        assert_eq!(respelled("prot 80 and hsot 10.0.0.1"), None, "two words");
+        assert_eq!(respelled("ftp"), None, "a protocol that filters have no word for");
         assert_eq!(respelled("hots 10.0.0.1"), Some(("hots", "host")));
         assert_eq!(respelled("something else"), None);
         assert_eq!(respelled(""), None);

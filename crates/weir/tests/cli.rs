@@ -236,8 +236,7 @@ fn packets_that_no_query_passes_are_not_written() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(2), expected), "{args:?}");
     };
     let writing = "error: -w y.pcap: the query passes no packets; end it with `| pass`, or name \
-                   the output there: `| forward \"y.pcap\"`\n  try: weir run 'packets | pass' -r \
-                   x.pcap -w y.pcap\n";
+                   the output there: `| forward \"y.pcap\"`\n  try: weir help pass\n";
     check(&["flows", "-r", "x.pcap", "-w", "y.pcap"], writing);
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::root;
+use common::{root, skip};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn tshark(capture: &Path, words: &[&str]) -> Option<String> {
     match command.output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(_) => {
-            println!("SKIPPED: there is no tshark");
+            skip("daily", "there is no tshark");
             None
         }
     }

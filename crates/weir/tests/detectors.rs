@@ -95,7 +95,7 @@ fn some_detectors_are_named_or_left_out() {
         "leaves nothing to run",
     );
     refused(&["run", "detectors/floodss", "-r", CAPTURE], "did you mean `detectors/floods`?");
-    refused(&["run", "fixtures/", "-r", CAPTURE], "a folder without queries");
+    refused(&["run", "docs/", "-r", CAPTURE], "a folder without queries");
     // A group may follow a query, and a filter a group.
     let (rows, _) = run(&["run", "flows", "detectors/", "-r", CAPTURE, "-o", "json"]);
     assert!(rows.contains("\"_pipeline\":\"plaintext_login"), "{rows}");

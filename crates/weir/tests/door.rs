@@ -31,6 +31,9 @@ const RIGHT: &[(&str, &str)] = &[
     ("weir flows udp x.pcap", "\"ip.proto\":17"),
     ("weir flows -r x.pcap y.pcap", "\"packets\":"),
     ("weir flows - < x.pcap", "\"packets\":"),
+    ("weir - < x.pcap", "Findings of "),
+    ("weir tcp port 80 x.pcap", "filter    tcp port 80"),
+    ("weir flows hosts x.pcap", "\"_pipeline\":\"hosts\""),
     ("weir flows x.pcap -o csv", "ip.src,sport,"),
     ("weir top x.pcap", "\"hosts.a\""),
     ("weir top x.pcap 'tcp port 80'", "\"hosts.a\""),
@@ -91,6 +94,7 @@ fn every_refusal_ends_with_a_line_that_runs() {
         let output = folder.run(line);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(!said.contains("panicked"), "{line}: {said}");
         let errors = said.lines().filter(|said| said.to_lowercase().contains("error:"));
         let errors: Vec<&str> = errors.map(str::trim).collect();
         let remedy = said.lines().last().and_then(|last| last.trim().strip_prefix("try: "));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::root;
+use common::{root, skip};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn is_there(program: &str) -> bool {
     let output = Command::new(program).arg("--version").output();
     let found = output.is_ok_and(|output| output.status.success());
     if !found {
-        println!("SKIPPED: there is no {program}");
+        skip("packages_hold_what_is_used", &format!("there is no {program}"));
     }
     found
 }

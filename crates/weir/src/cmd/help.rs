@@ -56,9 +56,13 @@ fn unknown(word: &str) -> anyhow::Error {
             let line = remedy::with_word(word, near);
             usage_try(message(&format!("did you mean `{near}`?")), line)
         }
-        None => usage_try(
-            message("`weir help language` is the whole reference"),
-            Some(remedy::line(["fields", word])),
-        ),
+        None => {
+            let found = remedy::is_in_a_field(word);
+            let line = if found { ["fields", word] } else { ["help", "language"] };
+            usage_try(
+                message("`weir help language` is the whole reference"),
+                Some(remedy::line(line)),
+            )
+        }
     }
 }

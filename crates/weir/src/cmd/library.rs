@@ -48,13 +48,33 @@ pub(crate) fn run(
         args.options.read.push(args.filter.remove(0));
     }
     captures::take(&mut args.filter, &mut args.options)?;
-    run_entry(entry, args.options, args.filter.join(" "), chosen.as_ref().unwrap_or(term))
+    let term = chosen.as_ref().unwrap_or(term);
+    let is_query = |word: &&String| library::find(word).is_some() || word.ends_with(".weir");
+    let further = args.filter.iter().take_while(is_query).count();
+    if further > 0 {
+        let filter = args.filter.split_off(further);
+        let queries = [vec![entry.name.to_owned()], args.filter].concat();
+        return several(&queries, args.options, filter.join(" "), term);
+    }
+    run_entry(entry, args.options, args.filter.join(" "), term)
 }
 
 /// Shows the screen of `weir top`, or prints its rows.
 pub(super) fn top(options: RunOptions, filter: String, term: &Term) -> anyhow::Result<Status> {
     let entry = library::find(top::QUERY).context("the library has a query for `weir top`")?;
     run_entry(entry, options, filter, term)
+}
+
+/// Runs queries of the library together.
+fn several(
+    queries: &[String],
+    options: RunOptions,
+    filter: String,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    let programs = Programs::given(&[], queries)?.with_rules(options.rules.rules()?);
+    let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
+    run::job(Job { programs, filter, options, shows: Shows::Rows }, term)
 }
 
 fn run_entry(
@@ -105,6 +125,10 @@ fn unknown(name: &str) -> anyhow::Error {
     let message = |hint: &str| format!("no command and no query is called `{name}`; {hint}");
     if let Some(line) = remedy::of_command(name) {
         return usage_try(message("another one does what it may mean"), Some(line));
+    }
+    if Path::new(name).is_dir() {
+        let line = remedy::with_word(name, &format!("{name}/"));
+        return usage_try(format!("{name} is a folder, and no command"), line);
     }
     if Path::new(name).exists() {
         return usage(format!("{name} is no capture (pcap, pcapng), and no query (NAME.weir)"));

@@ -6,8 +6,8 @@ use crate::captures;
 use crate::exit::{Status, usage_try};
 use crate::library as lib;
 use crate::programs::leading;
-use crate::query::is_text;
 use crate::term::Term;
+use crate::texts::is_text;
 use crate::{refusals, remedy, top};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
@@ -31,6 +31,7 @@ fn is_begun(word: &str) -> bool {
         || captures::is_meant_first(word)
         || is_text(word)
         || lib::detectors(word).is_some()
+        || captures::FILTER_WORDS.contains(&word)
 }
 
 /// Runs what the words ask: the queries among them, if there are any. Without one, shows the
@@ -48,7 +49,11 @@ fn open(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
     let RunArgs { expressions, mut words, filter, mut options } = args.run;
     if !options.live.interface.is_empty() && words.iter().any(|word| captures::is_meant(word)) {
         let message = "captures and -i are given: a run reads one or the other";
-        return Err(usage_try(message, Some(remedy::opening())));
+        return Err(usage_try(message, Some(remedy::without_interfaces())));
+    }
+    // A query comes from a file or a word here.
+    if let Some(at) = words.iter().position(|word| word == "-") {
+        options.read.push(words.remove(at));
     }
     captures::take(&mut words, &mut options)?;
     // Without a query, packets are written as they are.

@@ -34,9 +34,9 @@ pub(crate) fn run(mut args: ReportArgs, term: &Term) -> anyhow::Result<Status> {
     }
     if let Some(output) = args.output.as_ref().filter(|output| is_read(output, &read)) {
         let output = output.display();
-        let line = read.iter().map(String::as_str);
-        let line = remedy::line(["report"].into_iter().chain(line).chain(["-o", "report.html"]));
-        return Err(usage_try(format!("-o {output}: this is a capture that is read"), Some(line)));
+        let output = output.to_string();
+        let line = remedy::with_value(&output, &remedy::report_name());
+        return Err(usage_try(format!("-o {output}: this is a capture that is read"), line));
     }
     let subject = Subject {
         without: std::mem::take(&mut args.without),

@@ -69,10 +69,10 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
     let programs = match (&expressions[..], queries) {
         ([], []) if options.takes_programs() => Programs::none(),
         ([], []) if !options.read.is_empty() => {
-            let line = options.read.iter().map(String::as_str);
+            let named = captures::named(&options.read);
             return Err(usage_try(
                 "no query is given: name one of `weir list` or a file, or write its text",
-                Some(remedy::line(line)),
+                Some(remedy::line(named.iter().map(String::as_str))),
             ));
         }
         _ => Programs::given(&expressions, queries)?,
@@ -293,7 +293,7 @@ fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Resu
                 "-w {write}: the query passes no packets; end it with `| pass`, or name the output \
                  there: `| forward \"{write}\"`"
             ),
-            Some(remedy::writing(write)),
+            Some(remedy::passing()),
         ));
     }
     let write = write.filter(|to| !KafkaTopic::is_meant(to));
@@ -342,16 +342,16 @@ pub(super) fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
         Some(other) => format!("{other} is not understood; the words after captures are a filter"),
         None => e.to_string(),
     };
-    let line = remedy::with_count(filter).or_else(|| remedy::with_filter(filter));
-    if let Some(line) = line.or_else(|| remedy::as_query(filter)) {
+    let line = remedy::with_count(filter).or_else(|| remedy::as_query(filter));
+    if let Some(line) = line.or_else(|| remedy::with_filter(filter)) {
         return usage_try(e, Some(line));
     }
     match programs::meant_query(filter) {
-        Some(query) => {
+        Some(query) if remedy::takes_queries() => {
             let word = filter.split_whitespace().next().unwrap_or_default();
             let line = remedy::with_word(word, query);
             usage_try(format!("{e}; or did you mean the query `{query}`?"), line)
         }
-        None => usage_try(e, Some(remedy::line(["help", "language"]))),
+        _ => usage_try(e, Some(remedy::line(["help", "language"]))),
     }
 }

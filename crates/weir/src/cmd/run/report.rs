@@ -31,7 +31,7 @@ use weir_engine::suppress::SuppressionList;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::source::Source;
 use weir_plan::together::join;
-use weir_report::{About, Collector, Ended, RuleTitle, Step};
+use weir_report::{About, Collector, Ended, PAGE, RuleTitle, Step};
 use weir_sink::json;
 
 /// The subject of a report, and where it goes.
@@ -176,13 +176,16 @@ impl Run<'_> {
         }
         let interrupted = stop.load(Ordering::Relaxed);
         let ended = self.ended(&outcome, &source, interrupted);
+        let page = remedy::report_name();
         let text = match form {
             ReportForm::Page(_) => weir_report::page(&rows, about, &ended),
             ReportForm::Text => weir_report::summary(&rows, about, &ended, &|words| {
                 let captures = captures::named(&self.options.read);
                 let captures = captures.iter().map(String::as_str);
                 let filter = [about.filter.as_str()].into_iter().filter(|words| !words.is_empty());
-                remedy::line(words.iter().copied().chain(captures).chain(filter))
+                let words =
+                    words.iter().map(|word| if *word == PAGE { page.as_str() } else { *word });
+                remedy::line(words.chain(captures).chain(filter))
             }),
         };
         self.write_page(place, &text).with_context(|| match form.file() {
