@@ -284,6 +284,7 @@ impl Registry {
             signatures: self.functions.signatures(),
             files: Some(&files),
             rules: self.rules.site.rules,
+            library: self.rules.site.library,
         };
         match weir_lang::compile(&query, &options) {
             Ok(compiled) => {

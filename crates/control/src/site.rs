@@ -1,7 +1,7 @@
 //! Values that a run gives to the params of all its programs.
 
 use crate::message::QueryText;
-use weir_lang::ReadingRules;
+use weir_lang::{Library, ReadingRules};
 
 /// Values of params for programs that come later, and the files that they name.
 #[derive(Default, Debug)]
@@ -12,6 +12,8 @@ pub struct SiteParams {
     pub files: Vec<(String, Vec<u8>)>,
     /// The options of the run that change what the text of a query means.
     pub rules: ReadingRules,
+    /// The queries of a library by name, which others may start from.
+    pub library: Option<Library>,
 }
 
 impl SiteParams {
@@ -19,7 +21,11 @@ impl SiteParams {
     /// is known for. A value for the program counts before one for all.
     pub(crate) fn params(&self, query: &QueryText) -> Vec<(String, String)> {
         let mut out = query.params.clone();
-        for param in weir_lang::params(&query.text) {
+        let known = match self.library {
+            Some(library) => weir_lang::all_params(&query.text, library),
+            None => weir_lang::params(&query.text),
+        };
+        for param in known {
             let own = format!("{}.{}", query.name, param.name);
             let find = |name: &str| self.values.iter().find(|(known, _)| known == name);
             let taken = query.params.iter().any(|(name, _)| *name == param.name);

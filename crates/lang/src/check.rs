@@ -20,6 +20,7 @@ mod ends;
 mod expr;
 mod file;
 mod hello;
+mod import;
 mod join;
 mod meant;
 mod metric;

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::query::{Options, Query};
-use crate::{alert_times, check, limits, parse};
+use crate::{alert_times, check, import, limits, parse};
 use weir_plan::Program;
 
 /// A program, and what is odd about it.
@@ -22,7 +22,8 @@ pub fn compile(q: &Query<'_>, o: &Options<'_>) -> Result<Compiled, Vec<Diagnosti
     too_long(q.text)?;
     let mut parsed = parse::parse(q.text);
     alert_times::add(&mut parsed.tree);
-    let (program, mut diagnostics) = check::check(&parsed.tree, q.text, o);
+    let imports = import::imports(&parsed.tree, o);
+    let (program, mut diagnostics) = check::check(&parsed.tree, q.text, o, &imports);
     // Text that asks nothing because it could not be read is reported once.
     if !parsed.diagnostics.is_empty() {
         diagnostics.retain(|d| d.code != Code::NoPipeline && d.code != Code::Unused);

@@ -1,8 +1,10 @@
 //! The description of a query in its own file, for lists of queries: its first comment and its
 //! params.
 
+use crate::import::imports;
 use crate::lex::lex;
 use crate::parse::parse;
+use crate::query::{Library, Options};
 use crate::tree::Statement;
 
 /// The comment that a query file opens with.
@@ -66,6 +68,23 @@ pub fn params(text: &str) -> Vec<ParamInfo> {
             }
         })
         .collect()
+}
+
+/// The params of a query, and of those of a library that it starts from, each name once.
+pub fn all_params(text: &str, library: Library) -> Vec<ParamInfo> {
+    let mut all = params(text);
+    if text.len() > crate::limits::TEXT_MAX {
+        return all;
+    }
+    let options = Options { library: Some(library), ..Options::default() };
+    for import in imports(&parse(text).tree, &options) {
+        for param in params(import.text) {
+            if all.iter().all(|known| known.name != param.name) {
+                all.push(param);
+            }
+        }
+    }
+    all
 }
 
 #[cfg(test)]

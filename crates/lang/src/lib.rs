@@ -27,6 +27,7 @@ mod format;
 #[path = "tests/fuzz.rs"]
 mod fuzz;
 mod header;
+mod import;
 mod lex;
 pub mod limits;
 mod lower;
@@ -51,9 +52,9 @@ pub use files::Files;
 pub use files::fuzz_file;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_query;
-pub use header::{Header, ParamInfo, header, params};
+pub use header::{Header, ParamInfo, all_params, header, params};
 pub use mend::mended;
-pub use query::{Options, Query, ReadingRules};
+pub use query::{Library, Options, Query, ReadingRules};
 pub use render::render;
 #[cfg(any(test, fuzzing))]
 pub use settings::fuzz_settings;

@@ -114,6 +114,20 @@ pub(crate) struct Scope {
     pub(crate) quotients: BTreeMap<String, Span>,
 }
 
+impl Scope {
+    /// Forgets where in the text things were: they are in another text.
+    pub(crate) fn forget_places(&mut self) {
+        self.dropped = self.dropped.map(|(stage, _)| (stage, Span::NOWHERE));
+        if let EventTime::None(place) = &mut self.time {
+            *place = Span::NOWHERE;
+        }
+        self.gone.values_mut().for_each(|gone| gone.span = Span::NOWHERE);
+        self.anonymized.iter_mut().for_each(|(_, span)| *span = Span::NOWHERE);
+        self.replaced.values_mut().for_each(|span| *span = Span::NOWHERE);
+        self.quotients.values_mut().for_each(|span| *span = Span::NOWHERE);
+    }
+}
+
 /// Which stage took a column or a field.
 #[derive(Clone, Debug)]
 pub(crate) struct Gone {

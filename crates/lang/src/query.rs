@@ -27,7 +27,12 @@ pub struct Options<'a> {
     pub files: Option<&'a dyn Files>,
     /// The options of a run that change what the text means.
     pub rules: ReadingRules,
+    /// The texts of a library, by name: its queries are sources of this one.
+    pub library: Option<Library>,
 }
+
+/// The text of a query of a library, by its name.
+pub type Library = fn(&str) -> Option<&'static str>;
 
 /// The options of a run that change what the text of a query means.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -45,6 +50,7 @@ impl Default for Options<'_> {
     fn default() -> Self {
         static NONE: Signatures = Signatures { scalars: Vec::new(), aggregates: Vec::new() };
         let rules = ReadingRules::default();
-        Options { params: &[], program: "query", signatures: &NONE, files: None, rules }
+        let program = "query";
+        Options { params: &[], program, signatures: &NONE, files: None, rules, library: None }
     }
 }

@@ -188,6 +188,11 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("measurements", "listed"),
 ];
 
+/// The text of the query of this name, for queries that start from it.
+pub(crate) fn text(name: &str) -> Option<&'static str> {
+    find(name).map(|entry| entry.text)
+}
+
 /// The query with this short name or file name; `-` and `_` are alike.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     let alike = |known: &str| known.replace('_', "-") == name.replace('_', "-");

@@ -1,7 +1,7 @@
 //! The state of a run, as a page shows it, and what the page asks of the language: the words of
 //! queries, what is wrong with one, and those of the library.
 
-use crate::library::{Entry, LIBRARY};
+use crate::library::{self, Entry, LIBRARY};
 use crate::stage_flow::StageFlowView;
 use crate::stats::Stats;
 use parking_lot::Mutex;
@@ -163,13 +163,15 @@ fn check(text: &str, params: &[(String, String)], rules: ReadingRules) -> Value 
         params,
         signatures: functions.signatures(),
         rules,
+        library: Some(library::text),
         ..weir_lang::Options::default()
     };
     let param = |param: weir_lang::ParamInfo| {
         let weir_lang::ParamInfo { name, ty, default, doc } = param;
         json!({ "name": name, "type": ty, "default": default, "doc": doc })
     };
-    let all: Vec<Value> = weir_lang::params(text).into_iter().map(param).collect();
+    let all = weir_lang::all_params(text, library::text);
+    let all: Vec<Value> = all.into_iter().map(param).collect();
     let compiled = weir_lang::compile(&Query { name: "query", text }, &options);
     let (diagnostics, outputs) = match compiled {
         Ok(compiled) => (compiled.warnings, Output::of(&compiled.program)),

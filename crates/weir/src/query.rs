@@ -14,7 +14,7 @@ use std::sync::Arc;
 use weir_capture::write::{FilesInUse, ReadAs};
 use weir_engine::functions::Functions;
 use weir_lang::limits::TEXT_MAX;
-use weir_lang::{Code, Diagnostic, Files, Options, Query};
+use weir_lang::{Code, Diagnostic, Files, Library, Options, ParamInfo, Query};
 use weir_plan::Program;
 
 /// Bytes of the largest file that a query may name.
@@ -148,7 +148,13 @@ impl Source {
     /// The options that it is compiled with, but for params, files and rules.
     pub(crate) fn options<'a>(&'a self, functions: &'a Functions) -> Options<'a> {
         let signatures = functions.signatures();
-        Options { program: &self.program, signatures, ..Options::default() }
+        let library = Some(library::text as Library);
+        Options { program: &self.program, signatures, library, ..Options::default() }
+    }
+
+    /// Its params, and those of the queries of the library that it starts from.
+    pub(crate) fn params(&self) -> Vec<ParamInfo> {
+        weir_lang::all_params(&self.text, library::text)
     }
 
     /// The folder of the files that the query names: that of its own file, or else the working

@@ -1,6 +1,7 @@
 //! Texts of queries as words of a command line.
 
 use crate::captures::FILTER_WORDS;
+use crate::library;
 use std::borrow::Cow;
 
 /// Whether a word of a command line is the text of a query: it begins with a source, with a
@@ -12,6 +13,12 @@ pub(crate) fn is_text(word: &str) -> bool {
         "packets" | "flows" if rest.is_empty() => first == "packets",
         "packets" | "flows" | "let" | "param" => goes_on,
         _ if is_stage(first) => goes_on,
+        // A query of the library, whose rows go on.
+        _ if library::find(first).is_some() => {
+            // Of one of its lets: `flow_meter.totals`.
+            let named = |c: char| c == '.' || c == '_' || c.is_ascii_alphanumeric();
+            rest.trim_start_matches(named).trim_start().starts_with('|')
+        }
         // A stage that is spelled wrongly, or that other languages have.
         _ if is_near_stage(first) && rest.starts_with(char::is_whitespace) => true,
         // Filters have `|` between numbers, in brackets, and `||`.
@@ -66,6 +73,8 @@ mod tests {
             "summarise n = count()",
             "select ip.src",
             "sort len asc",
+            "hosts|limit 1",
+            "flow_meter.totals | limit 1",
         ] {
             assert!(is_text(text), "{text}");
         }

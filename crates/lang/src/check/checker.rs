@@ -25,6 +25,8 @@ pub(super) struct Checker<'t> {
     /// The lets that are not defined yet, and where they are.
     pub(super) below: BTreeMap<&'t str, Span>,
     pub(super) built: Vec<Built>,
+    /// Pipelines of queries of the library, by name, and what these read.
+    pub(super) imported: BTreeMap<String, (usize, SourceKind)>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Nodes visited of the expression being checked, lets expanded.
     pub(super) nodes: usize,
@@ -43,6 +45,8 @@ pub(super) struct Checker<'t> {
 /// A pipeline, checked.
 pub(super) struct Built {
     pub(super) name: Option<String>,
+    /// Whether it is of a query of the library, and so only there for others.
+    pub(super) is_imported: bool,
     pub(super) input: Input,
     pub(super) stages: Vec<weir_plan::Stage>,
     /// The scope of a further stage.
@@ -79,6 +83,7 @@ impl<'t> Checker<'t> {
             definitions: Definitions::default(),
             below: BTreeMap::new(),
             built: Vec::new(),
+            imported: BTreeMap::new(),
             diagnostics: Vec::new(),
             nodes: 0,
             members: 0,
@@ -99,6 +104,10 @@ impl<'t> Checker<'t> {
             let inner = std::mem::replace(&mut d.span, span);
             d.label = format!("through `{name}`");
             d.notes.insert(0, Note { span: Some(inner), text: "here".into() });
+        }
+        // A place in a query of the library can't be shown.
+        for note in d.notes.iter_mut().filter(|note| note.span == Some(Span::NOWHERE)) {
+            note.span = None;
         }
         // Warnings leave room for as many errors: one that is left out would not stop the query.
         let alike = self.diagnostics.iter().filter(|other| other.is_error() == d.is_error());

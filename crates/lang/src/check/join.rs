@@ -99,7 +99,11 @@ impl<'t> Checker<'t> {
             self.packets_still(name.span, stage, None);
             return None;
         }
-        match self.definitions.find(word).map(|d| (d.meaning.clone(), d.span)) {
+        let found = self.definitions.find(word).map(|d| (d.meaning.clone(), d.span));
+        let found = found.or_else(|| {
+            self.imported(word, name.span).map(|number| (Meaning::Pipeline(number), Span::NOWHERE))
+        });
+        match found {
             Some((Meaning::Pipeline(number), defined)) => {
                 let built = &mut self.built[number];
                 built.read = true;
@@ -355,6 +359,7 @@ impl<'t> Checker<'t> {
         }
         let before = Built {
             name: None,
+            is_imported: false,
             input: built.input,
             stages: std::mem::take(&mut built.stages),
             scope,

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::words::{a, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::import::Imported;
 use crate::lex;
 use crate::lower;
 use crate::names::{Meaning, Scope};
@@ -58,10 +59,15 @@ pub(crate) fn fault(
 }
 
 impl<'t> Checker<'t> {
-    pub(super) fn unknown_params(&mut self, tree: &'t Tree, options: &Options<'_>) {
-        let known: Vec<&str> = tree
-            .statements
-            .iter()
+    pub(super) fn unknown_params(
+        &mut self,
+        tree: &'t Tree,
+        imports: &'t [Imported],
+        options: &Options<'_>,
+    ) {
+        let trees = [tree].into_iter().chain(imports.iter().map(|import| &import.tree));
+        let known: Vec<&str> = trees
+            .flat_map(|tree| &tree.statements)
             .filter_map(|s| match &s.node {
                 Statement::Param { name, .. } | Statement::Broken(name) => Some(name.node.as_str()),
                 _ => None,

@@ -3,6 +3,7 @@
 use super::checker::{Built, Checker};
 use super::{ends, stage};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::import::Imported;
 use crate::names::{Meaning, Scope};
 use crate::query::Options;
 use crate::suggest;
@@ -19,16 +20,18 @@ pub(crate) fn check<'t>(
     tree: &'t Tree,
     text: &'t str,
     options: &Options<'t>,
+    imports: &'t [Imported],
 ) -> (Program, Vec<Diagnostic>) {
     let mut checker = Checker::new(text, options);
+    imports.iter().for_each(|import| checker.import(import, options));
     checker.below = names_of_lets(tree);
-    checker.source = source_of(tree, &checker.below);
-    checker.unknown_params(tree, options);
+    checker.source = checker.source_with(tree);
+    checker.unknown_params(tree, imports, options);
     for statement in &tree.statements {
         checker.statement(&statement.node, options);
     }
     let mut program = checker.finish();
-    name_rules(&mut program, options.program);
+    name_rules(&mut program, options.program, &checker);
     (program, checker.diagnostics)
 }
 
@@ -47,10 +50,13 @@ fn goes_on_with(before: Option<&Stage>, stage: &Stage) -> bool {
         && matches!(stage, Stage::Metric(_) | Stage::Capture(_) | Stage::Print)
 }
 
-/// Names the rules of alerts after the outputs that their pipelines have among several programs.
-fn name_rules(program: &mut Program, name: &str) {
+/// Names the rules of alerts after the outputs that their pipelines have among several programs,
+/// and those of the library as they are called there.
+fn name_rules(program: &mut Program, name: &str, checker: &Checker<'_>) {
     let names = output_names(name, program);
     for (pipeline, own) in program.pipelines.iter_mut().zip(names) {
+        let of_library = pipeline.name.clone().filter(|name| checker.imported.contains_key(name));
+        let own = of_library.or(own);
         for stage in &mut pipeline.stages {
             if let weir_plan::Stage::Alert(alert) = stage {
                 alert.rule = own.clone().unwrap_or_else(|| name.to_owned());
@@ -61,7 +67,7 @@ fn name_rules(program: &mut Program, name: &str) {
 
 /// The source that a query reads: flow records, if a pipeline begins with their word, which may
 /// also be the name of a `let`.
-fn source_of(tree: &Tree, lets: &BTreeMap<&str, Span>) -> SourceKind {
+pub(super) fn source_of(tree: &Tree, lets: &BTreeMap<&str, Span>) -> SourceKind {
     let begins = |statement: &Spanned<Statement>| match &statement.node {
         Statement::Pipeline(pipeline) => is_records(&pipeline.source.node),
         Statement::Let { body: LetBody::Pipeline(pipeline), .. } => {
@@ -83,7 +89,7 @@ fn is_records(word: &str) -> bool {
     word == SourceKind::FlowRecords.name()
 }
 
-fn names_of_lets(tree: &Tree) -> BTreeMap<&str, Span> {
+pub(super) fn names_of_lets(tree: &Tree) -> BTreeMap<&str, Span> {
     let lets = tree.statements.iter().filter_map(|s| match &s.node {
         Statement::Let { name, .. } => Some((name.node.as_str(), name.span)),
         _ => None,
@@ -92,7 +98,24 @@ fn names_of_lets(tree: &Tree) -> BTreeMap<&str, Span> {
 }
 
 impl<'t> Checker<'t> {
-    fn statement(&mut self, statement: &'t Statement, options: &Options<'_>) {
+    /// The source of a query, and of those of the library that it starts from.
+    fn source_with(&self, tree: &'t Tree) -> SourceKind {
+        let own = source_of(tree, &self.below);
+        let reads_packets = tree.statements.iter().any(|statement| match &statement.node {
+            Statement::Pipeline(pipeline)
+            | Statement::Let { body: LetBody::Pipeline(pipeline), .. } => {
+                pipeline.source.node == SourceKind::Packets.name()
+            }
+            _ => false,
+        });
+        let mut kinds = self.imported.values().map(|(_, kind)| *kind);
+        match kinds.next() {
+            Some(kind) if !reads_packets => kind,
+            _ => own,
+        }
+    }
+
+    pub(super) fn statement(&mut self, statement: &'t Statement, options: &Options<'_>) {
         match statement {
             Statement::Broken(name) => {
                 self.below.remove(name.node.as_str());
@@ -172,6 +195,7 @@ impl<'t> Checker<'t> {
         let (input, stages, scope) = self.source(&pipeline.source);
         let mut built = Built {
             name: name.map(str::to_owned),
+            is_imported: false,
             input,
             stages,
             scope,
@@ -223,9 +247,13 @@ impl<'t> Checker<'t> {
             }
             return (Input::Packets, Vec::new(), Scope::of(self.source));
         }
-        match self.definitions.find(word).map(|d| (&d.meaning, d.span)) {
+        let found = self.definitions.find(word).map(|d| (d.meaning.clone(), d.span));
+        let found = found.or_else(|| {
+            self.imported(word, source.span)
+                .map(|number| (Meaning::Pipeline(number), Span::NOWHERE))
+        });
+        match found {
             Some((Meaning::Pipeline(number), _)) => {
-                let number = *number;
                 let built = &mut self.built[number];
                 built.read = true;
                 let (scope, end) = (built.scope.clone(), built.end);
@@ -305,6 +333,7 @@ impl<'t> Checker<'t> {
             return Program::default();
         }
         self.stray_lets();
+        self.leave_unneeded();
         let mut program = Program { pipelines: Vec::new(), source: self.source };
         let mut numbers = Vec::new();
         for built in std::mem::take(&mut self.built) {

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> anyhow::Result<Status> {
     let mut status = Status::Ok;
     for source in &sources {
         let mut params = args.params.clone();
-        let known = weir_lang::params(&source.text);
+        let known = source.params();
         params.extend(site.values(&source.program, &known, &params, &source.files())?);
         let options = Options { params: &params, rules, ..source.options(&functions) };
         if query::compile(source, &options, false, term)?.is_none() {

@@ -6,6 +6,7 @@ mod kernel;
 use crate::args::{ExplainArgs, PlanFormat};
 use crate::exit::{Status, usage};
 use crate::programs::Programs;
+use crate::query::Source;
 use crate::site::Site;
 use crate::term::Term;
 use kernel::KernelCut;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
         if programs.sources().len() > 1 {
             let _ = writeln!(text, "program {}: {}", source.program, source.name);
         }
-        text += &params(&source.text, &programs.all_params_of(number, &args.params)?, hides);
+        text += &params(source, &programs.all_params_of(number, &args.params)?, hides);
     }
     if !text.is_empty() {
         text.push('\n');
@@ -97,9 +98,9 @@ fn probes(program: &Program, functions: &Functions) -> String {
 
 /// A line for each param with the value that it has here. `hides`: the plan has a key, which is not
 /// shown here either.
-fn params(query: &str, given: &[(String, String)], hides: bool) -> String {
+fn params(query: &Source, given: &[(String, String)], hides: bool) -> String {
     let mut out = String::new();
-    for param in weir_lang::params(query) {
+    for param in query.params() {
         let set = given.iter().find(|(name, _)| *name == param.name).map(|(_, value)| value);
         let shown = |value: &str| match hides && is_key(value) {
             true => "…".to_owned(),
@@ -132,6 +133,7 @@ mod tests {
     fn a_key_is_not_shown() {
         let query = "param key: string = \"\"\nparam n: int = 3\npackets | limit n";
         let given = [("key".to_owned(), "k".repeat(32))];
+        let query = &Source::from_text(query, 1, 1);
         let text = params(query, &given, true);
         assert_eq!(text, "param key: string = …  # default \"\"\nparam n: int = 3\n");
         assert!(params(query, &given, false).contains(&given[0].1));

@@ -200,6 +200,7 @@ pub fn program_by(text: &str, functions: &Functions, rules: ReadingRules) -> Pro
         signatures: functions.signatures(),
         files: Some(&Checkout),
         rules,
+        ..weir_lang::Options::default()
     };
     match compile(&query, &options) {
         Ok(compiled) => compiled.program,

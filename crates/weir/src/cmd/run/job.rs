@@ -12,7 +12,8 @@ use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
 use crate::{
-    captures, cmd, delivery, group, inputs, metrics, output, plot, records, remedy, suppress,
+    captures, cmd, delivery, group, inputs, library, metrics, output, plot, records, remedy,
+    suppress,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,7 +113,11 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     check_input(&options, topic.as_ref())?;
     // The sandbox forbids to read files later.
     let site = match options.takes_programs() {
-        true => SiteParams { rules: programs.rules(), ..programs.site().for_later_programs()? },
+        true => SiteParams {
+            rules: programs.rules(),
+            library: Some(library::text),
+            ..programs.site().for_later_programs()?
+        },
         false => SiteParams::default(),
     };
     let serves = serving(&shows, &program, &options);

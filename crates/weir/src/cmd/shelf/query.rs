@@ -1,6 +1,7 @@
 //! A query over a capture: a run of its own, which confines itself before it reads.
 
 use super::refusal::Refusal;
+use crate::library;
 use crate::shelf::own_command;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -87,6 +88,7 @@ fn checked(text: &str, params: &[(String, String)]) -> Result<Program, Refusal> 
     let options = weir_lang::Options {
         params,
         signatures: functions.signatures(),
+        library: Some(library::text),
         ..weir_lang::Options::default()
     };
     let compiled = weir_lang::compile(&query, &options).map_err(|all| {
