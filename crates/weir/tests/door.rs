@@ -25,7 +25,7 @@ const RIGHT: &[(&str, &str)] = &[
     ("weir run 'packets | limit 1' x.pcap", "\"ts\""),
     ("weir run 'limit 1' -r x.pcap", "\"ts\""),
     ("weir my.weir x.pcap", "\"n\":"),
-    ("weir 'hosts | where peers > 2' x.pcap", "\"peers\":3"),
+    ("weir 'hosts | where hears_from > 1' x.pcap", "\"hears_from\":2"),
     ("weir x.pcap 'flow_meter.totals | where flows > 1'", "\"flows\":"),
     ("weir sources x.pcap -p interval=10s", "\"packets\":"),
     ("weir 'sources | top 1 by packets' x.pcap -p interval=10s", "\"packets\":"),

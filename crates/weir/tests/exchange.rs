@@ -34,6 +34,17 @@ fn library() -> Vec<(String, Physical)> {
 #[test]
 fn queries_of_the_library_travel_or_are_refused_by_name() {
     let expected = [
+        ("conns", Ok("a key")),
+        ("conversations", Ok("nothing")),
+        ("dns_names", Ok("nothing")),
+        ("hosts", Ok("nothing")),
+        ("http_hosts", Ok("nothing")),
+        ("protocols", Ok("nothing")),
+        ("retransmissions", Err("pipeline 1 hands over rows one by one")),
+        ("rtt", Ok("a key")),
+        ("slow_dns", Err("pipeline `answers` hands over rows one by one")),
+        ("timeline", Ok("nothing")),
+        ("tls_names", Ok("a key")),
         ("entropy", Ok("nothing")),
         ("flow_meter", Ok("nothing")),
         ("flow_tracker", Err("pipeline 1 hands over rows one by one")),
@@ -83,7 +94,7 @@ fn what_needs_all_packets_in_one_place_is_refused_by_name() {
 /// Compares one run with runs on several machines, however packets and messages are spread.
 fn agree(captures: &[PathBuf], spreadings: &[Spreading]) {
     let queries = library();
-    assert_eq!(queries.len(), 10, "queries that travel");
+    assert_eq!(queries.len(), 19, "queries that travel");
     let compared = map_at_once(captures, |capture| {
         let mut compared = 0;
         let reading = ReadingOptions::default();

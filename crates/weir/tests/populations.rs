@@ -173,6 +173,7 @@ fn traffic() -> Vec<Computed> {
     let flood = &[("threshold", "0.000001"), ("bits", "0.000001")];
     let rates = &["load", "pps", "bps"];
     vec![
+        of("daily/timeline", &[], &["ts"], &["bits_per_second"], t::timeline),
         of(
             "entropy",
             &[("interval", "10s")],

@@ -30,7 +30,7 @@ impl<'t> Checker<'t> {
             d.notes.clear();
             self.report(d.note(format!("in `{}`, which this query starts from", import.name)));
         }
-        // Those without a name that are read are the beginnings of others.
+        // A pipeline without a name that is read is the beginning of another one.
         let outputs = |number: &usize| {
             let built = &self.built[*number];
             !built.read || built.print.is_some()

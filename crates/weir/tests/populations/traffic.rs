@@ -135,6 +135,18 @@ fn shares_of_windows(sums: &Sums) -> Own {
     sums.iter().map(|(keys, n)| (keys.clone(), vec![n / all(&keys[0])])).collect()
 }
 
+/// Bits of all packets by second, those without IP, too.
+pub(crate) fn timeline(packets: &[Packet]) -> Own {
+    let mut windows: BTreeMap<i64, f64> = BTreeMap::new();
+    for p in packets {
+        *windows.entry(p.at.div_euclid(SECOND)).or_default() += p.len() as f64 * 8.0;
+    }
+    let ends = windows.keys().next().zip(windows.keys().next_back());
+    let Some((first, last)) = ends.map(|(first, last)| (*first, *last)) else { return Own::new() };
+    let bits = |window: i64| windows.get(&window).copied().unwrap_or(0.0);
+    (first..=last).map(|window| (vec![time(window * SECOND)], vec![bits(window)])).collect()
+}
+
 pub(crate) fn entropy(packets: &[Packet]) -> Own {
     let mut windows: BTreeMap<String, [BTreeMap<String, f64>; 4]> = BTreeMap::new();
     for p in packets.iter().filter(is_ip) {

@@ -111,15 +111,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         return group::host(topic, &program, &options, term);
     }
     check_input(&options, topic.as_ref())?;
-    // The sandbox forbids to read files later.
-    let site = match options.takes_programs() {
-        true => SiteParams {
-            rules: programs.rules(),
-            library: Some(library::text),
-            ..programs.site().for_later_programs()?
-        },
-        false => SiteParams::default(),
-    };
+    let site = site_of(&programs, &options)?;
     let serves = serving(&shows, &program, &options);
     let phase = phase(&options, &words, serves.as_ref());
     if options.partitions.run.is_none() {
@@ -156,6 +148,15 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         Some(of) => run.process_partition(of),
         None => run.start(),
     }
+}
+
+/// The values for programs that come later, read now: the sandbox forbids to read files then.
+fn site_of(programs: &Programs, options: &RunOptions) -> anyhow::Result<SiteParams> {
+    if !options.takes_programs() {
+        return Ok(SiteParams::default());
+    }
+    let (rules, library) = (programs.rules(), Some(library::text as weir_lang::Library));
+    Ok(SiteParams { rules, library, ..programs.site().for_later_programs()? })
 }
 
 /// Refuses a run without anything to read.
