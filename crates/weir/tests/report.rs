@@ -204,8 +204,7 @@ fn wrong_arguments_leave_files_as_they_are() {
         assert_eq!(output.status.code(), Some(status), "{args:?}: {said}");
         assert!(said.contains(why), "{args:?}: {said}");
     };
-    refused(&["-o", "old.html"], 2, "no capture given");
-    refused(&["fixtures/web.pcap"], 2, "--output");
+    refused(&["-o", "old.html"], 2, "no capture is given");
     refused(&["missing.pcap", "-o", "old.html"], 1, "missing.pcap");
     refused(&["no.pcap", "-o", "old.html"], 1, "no.pcap");
     refused(&["no.pcap", "-o", "new.html"], 1, "no.pcap");
@@ -242,6 +241,14 @@ fn every_shared_capture_has_a_page() {
         if let Ok(page) = fs::read_to_string(folder.path().join("page.html")) {
             assert!(page.len() < 4 << 20 && !page.contains("<script"), "{name}");
             let _ = fs::remove_file(folder.path().join("page.html"));
+        }
+        if i % 32 == 0 {
+            let summary = weir(folder.path(), &["report", "-r", &name]);
+            assert_eq!(summary.status.code(), output.status.code(), "{name}");
+            let text = String::from_utf8(summary.stdout).expect("text");
+            let harmless = |c: char| c == '\n' || !c.is_control();
+            assert!(text.starts_with(&name) && text.chars().all(harmless), "{name}: {text}");
+            assert!(text.contains("\n  packets   "), "{name}: {text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use super::run::{self, ReportForm, ReportJob};
 use super::watch::left_out;
 use crate::args::{LibraryArgs, ReportArgs, RunOptions};
 use crate::captures::{expanded, is_meant};
-use crate::exit::{Status, usage, usage_try};
+use crate::exit::{Status, usage_try};
 use crate::programs::Programs;
 use crate::remedy;
 use crate::site::Site;
@@ -30,7 +30,8 @@ pub(crate) fn run(mut args: ReportArgs, term: &Term) -> anyhow::Result<Status> {
     let (captures, rest) = words.split_at(leading(&words, !args.read.is_empty()));
     let read = expanded([captures, &args.read].concat())?;
     if read.is_empty() {
-        return Err(usage("no capture is given: weir report CAPTURE -o report.html"));
+        let message = "no capture is given: weir report CAPTURE, or with -o report.html";
+        return Err(usage_try(message, Some(remedy::with_input())));
     }
     if let Some(output) = args.output.as_ref().filter(|output| is_read(output, &read)) {
         let output = output.display();
