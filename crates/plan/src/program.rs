@@ -74,6 +74,31 @@ impl Program {
         all
     }
 
+    /// Leaves the pipelines that print, send packets or are read by such ones: no level takes the
+    /// rows of others.
+    pub fn leave_unread(&mut self) {
+        let acts = |pipeline: &Pipeline| {
+            pipeline.printed || pipeline.stages.iter().any(|s| matches!(s, Stage::Ends(_)))
+        };
+        let mut needed: Vec<bool> = self.pipelines.iter().map(acts).collect();
+        for number in (0..needed.len()).rev() {
+            if needed[number] {
+                self.pipelines[number].sources().for_each(|source| needed[source] = true);
+            }
+        }
+        let mut numbers = Vec::with_capacity(needed.len());
+        let mut left = Vec::new();
+        for (mut pipeline, is_needed) in std::mem::take(&mut self.pipelines).into_iter().zip(needed)
+        {
+            numbers.push(left.len());
+            if is_needed {
+                pipeline.renumber(|source| numbers[source]);
+                left.push(pipeline);
+            }
+        }
+        self.pipelines = left;
+    }
+
     /// The stages that ask for packets around their rows.
     pub fn captures(&self) -> impl Iterator<Item = &Capture> {
         self.pipelines.iter().filter(|p| p.printed).filter_map(Pipeline::capture)

@@ -36,7 +36,8 @@ pub(crate) fn printed(program: &Program) -> usize {
 /// that is asked for holds the rows of one. Returns what to tell of that.
 pub(crate) fn keep_main(program: &mut Program, rows: &RowArgs) -> Option<String> {
     let format = rows.output.filter(|format| format.holds == Holds::OneOutput)?;
-    if rows.go_to_files() || rows.export.is_some() || printed(program) < 2 {
+    let acts = !program.outlets().is_empty() || program.captures().next().is_some();
+    if acts || rows.go_to_files() || rows.export.is_some() || printed(program) < 2 {
         return None;
     }
     let outputs = program.pipelines.iter().enumerate().filter(|(_, p)| p.printed);
@@ -48,6 +49,7 @@ pub(crate) fn keep_main(program: &mut Program, rows: &RowArgs) -> Option<String>
     for (at, pipeline) in program.pipelines.iter_mut().enumerate() {
         pipeline.printed &= at == main;
     }
+    program.leave_unread();
     let main = if named.is_empty() { "the query" } else { &named };
     Some(format!(
         "{} holds the rows of one output, and these are those of {main}; --out-dir FOLDER has \

@@ -40,6 +40,14 @@ const RIGHT: &[(&str, &str)] = &[
     ("weir tcp port 80 x.pcap", "filter    tcp port 80"),
     ("weir flows hosts x.pcap", "\"_pipeline\":\"hosts\""),
     ("weir flows x.pcap -o csv", "ip.src,sport,"),
+    (
+        "weir 'let a = packets | summarize n = count() by ip.src\nlet b = packets | summarize m = count() by ip.dst' x.pcap -o csv",
+        "ip.src,n",
+    ),
+    (
+        "weir x.pcap 'let a = packets | summarize n = count() by ip.src | print\na | summarize hosts = count()' -o csv",
+        "hosts",
+    ),
     ("weir top x.pcap", "\"hosts.a\""),
     ("weir top x.pcap 'tcp port 80'", "\"hosts.a\""),
     ("weir x.pcap -o json", "\"hosts.a\""),

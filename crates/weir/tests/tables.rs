@@ -285,17 +285,22 @@ print(duckdb.sql(f"""select ts, "ip.src", n from '{sys.argv[1]}/*/*/*/*.parquet'
         assert_eq!(merged, rows(&place("one")));
     }
 
-    /// No terminal shows them, and one place holds one output.
+    /// One place holds one output: the first of a query, and none of several queries.
     #[test]
-    fn wrong_places_are_refused() {
-        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+    fn a_place_holds_one_output() {
         let two =
             "let a = packets | summarize n = count()\nlet b = packets | summarize n = sum(len)";
-        let args = ["run", "-e", two, "-r", "fixtures/mixed.pcap", "-o", "parquet"];
-        let output = weir.current_dir(root()).args(args).output().expect("weir runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("Parquet holds the rows of one"), "{said}");
+        for (texts, status) in [(&[two][..], 0), (&[two, "packets | limit 1"], 2)] {
+            let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+            let texts = texts.iter().flat_map(|text| ["-e", text]);
+            let args = ["run", "-r", "fixtures/mixed.pcap", "-o", "parquet"].into_iter();
+            let output = weir.current_dir(root()).args(args.chain(texts)).output();
+            let output = output.expect("weir runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(status), "{said}");
+            assert!(said.contains("Parquet holds the rows of one"), "{said}");
+            assert_eq!(output.stdout.starts_with(b"PAR1"), status == 0);
+        }
     }
 
     /// The exit status of a command, and all that it says.
