@@ -2,6 +2,7 @@
 
 use crate::framing::StreamFault;
 use crate::probes::{ForeignStream, MixedProbes};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub struct MergeControl<'a> {
 
 /// By how much the windows of a live probe come later than those of another: one of their clocks is
 /// off, or the messages of one take so long.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProbeDelay {
     /// So much, at least.
     pub delay: Duration,
@@ -59,7 +60,7 @@ pub struct SkewWatch<'a> {
 }
 
 /// How far a probe is.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProbeProgress {
     /// The name of the probe.
     pub probe: String,
@@ -78,7 +79,7 @@ pub struct ProbeProgress {
 }
 
 /// How a probe stands to the others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ProbeStanding {
     /// Windows of other probes wait for it.
     Slowest,
@@ -86,8 +87,10 @@ pub enum ProbeStanding {
     Ahead,
     /// Its run has ended, and windows don't wait for it until it starts again.
     Ended,
-    /// It was retired, and windows don't wait for it until it sends again.
+    /// It was retired, or its run broke off, and windows don't wait for it until it sends again.
     Retired,
+    /// Its run was refused, and windows don't wait for it until its next one.
+    Refused,
 }
 
 /// How much came from a stream, and how it ended.

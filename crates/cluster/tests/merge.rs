@@ -1,8 +1,10 @@
 //! The merge of several probes' streams: it gives the rows of one run, whatever the streams are
 //! like that can be merged, and says what was wrong with the others.
 
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -193,6 +195,73 @@ fn three_probes_give_the_rows_of_one_run() {
         assert!(report.is_whole() && report.messages > 60, "{report}");
         assert_eq!((report.repeated, report.missing, report.late), (0, 0, 0), "{report}");
     }
+}
+
+/// The stream of a merge that passes on what it merges.
+fn passed_on(program: &Program, name: &str, streams: Vec<Vec<u8>>) -> Vec<u8> {
+    let (functions, options) = (Functions::default(), Options::default());
+    let opened = (1..).zip(streams).map(|(n, bytes): (u32, _)| opened(&n.to_string(), bytes));
+    let merge = Merge::new(opened.collect()).expect("they belong together");
+    let plan = Physical::new(program, &[]);
+    let id = ProducerId::named(name, 5);
+    let producer = Producer::new(&plan, &functions, &options, id).expect("it can be spread");
+    let head = head(&producer, name, 5);
+    let writer = ProbeWriter::new(Vec::new(), &head).expect("memory takes it");
+    let writer = Rc::new(RefCell::new(writer));
+    let to = Rc::clone(&writer);
+    let send = Box::new(move |message: &[u8]| to.borrow_mut().message(message));
+    let probes = merge.probes();
+    let receiver = Receiver::passing_on(&plan, &functions, &options, &probes, id, send);
+    let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
+    let control = MergeControl {
+        stop,
+        asked,
+        tell: &|_| unreachable!("nobody asked"),
+        skew: NO_SKEW,
+        lost: &|_| {},
+    };
+    let mut sink = Collect::default();
+    let merged = merge.run(receiver.expect("as above"), &mut sink, &control);
+    let merged = merged.expect("threads start");
+    assert!(merged.outcome.error.is_none() && sink.rows.is_empty(), "{:?}", merged.outcome.error);
+    Rc::into_inner(writer).expect("the merge has ended").into_inner().into_inner()
+}
+
+/// As docs/cluster.md plans for a large network: sites merge what their probes see, and one merge
+/// stands above them.
+#[test]
+fn fifteen_hundred_probes_merge_by_site() {
+    const SITES: u16 = 12;
+    const PROBES: u16 = 1500;
+    let program = windows();
+    let probe = |probe: u16| {
+        let mine = frames(|i| i.wrapping_mul(7) % PROBES == probe);
+        stream(&publish(&program, &format!("probe {probe}"), 5, mine))
+    };
+    let site = |site: u16| {
+        let own = (0..PROBES).filter(|n| n % SITES == site).map(probe).collect();
+        passed_on(&program, &format!("site {site}"), own)
+    };
+    let (rows, merged) = merge(&program, (0..SITES).map(site).collect());
+    assert_eq!(rows, rows_of_one(&program, |_| true));
+    assert_eq!(merged.outcome.ledger.processed, u64::from(PACKETS));
+    assert!(merged.streams.iter().all(|report| report.is_whole()), "{:?}", merged.streams);
+}
+
+/// Messages of a probe that are missing below are missing above, and nothing else is.
+#[test]
+fn a_probe_that_breaks_off_below_is_missing_above() {
+    let program = windows();
+    let [a, b] = [0, 1].map(|k| publish(&program, &format!("{k}"), 1, frames(|i| i % 2 == k)));
+    let (head, mut messages) = a;
+    messages.truncate(messages.len() / 2);
+    let streams = vec![stream(&(head, messages)), stream(&b)];
+    let (direct, _) = merge(&program, streams.clone());
+    let (above, merged) = merge(&program, vec![passed_on(&program, "site", streams)]);
+    assert_eq!(above, direct);
+    assert!(merged.streams[0].is_whole(), "the merge below has ended as it should");
+    let Some((_, last)) = above.last() else { panic!("there are rows") };
+    assert!(matches!(last[5], Value::Float(share) if share < 1e-6), "{last:?}");
 }
 
 #[test]

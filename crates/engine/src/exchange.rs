@@ -33,4 +33,4 @@ pub use producer::Producer;
 pub use receiver::{Receipt, Receiver};
 pub use refused::{NotRestored, Refused, needs};
 pub use subset::Subset;
-pub use writer::{ProducerId, end_message, renumber};
+pub use writer::{MessageSend, ProducerId, end_message, renumber};

@@ -24,6 +24,10 @@ pub const EXCHANGE_CLOSINGS_MAX: usize = 1 << 20;
 /// Producers of which one receiver keeps count.
 pub const EXCHANGE_PROBES_MAX: usize = 1 << 12;
 
+/// Machines of which one receiver knows the losses: its producers, and those whose messages one of
+/// them passes on.
+pub const EXCHANGE_MACHINES_MAX: usize = 1 << 16;
+
 /// Windows of one node that a receiver holds.
 pub const EXCHANGE_WINDOWS_MAX: usize = 1 << 16;
 

@@ -33,7 +33,8 @@ pub(crate) use archive::ArchiveArgs;
 #[cfg(feature = "tables")]
 pub(crate) use archive::{ArchiveCommand, ExpireArgs, ListStoredArgs};
 pub(crate) use cluster::{
-    ClusterArgs, ClusterCommand, FlinkArgs, JobArgs, RetireArgs, SavepointArgs, SubmitArgs,
+    ClusterArgs, ClusterCommand, ClusterQueryArgs, FlinkArgs, JobArgs, RetireArgs, SavepointArgs,
+    SubmitArgs,
 };
 pub(crate) use confine::ConfineArgs;
 pub(crate) use deliver::DeliverArgs;
@@ -49,7 +50,7 @@ pub(crate) use lookback::LookbackArgs;
 pub(crate) use merge::{MergeArgs, UntilWhen};
 pub(crate) use offload::{HookName, OffloadMode};
 pub(crate) use partitions::{PartitionRun, PartitionsArgs};
-pub(crate) use publish::PublishArgs;
+pub(crate) use publish::{PublishArgs, StreamArgs};
 pub(crate) use report::ReportArgs;
 pub(crate) use rows::RowArgs;
 pub(crate) use rules::RulesArgs;

@@ -190,7 +190,7 @@ pub(crate) fn topic_of(args: &MergeArgs) -> anyhow::Result<Option<KafkaTopic>> {
     let Some(topic) = topics.next() else {
         let set = !kafka.probes.is_empty()
             || !kafka.retire.is_empty()
-            || kafka.kafka_config.is_some()
+            || kafka.kafka_config.is_some() && !args.publishes_to_kafka()
             || kafka.until != UntilWhen::Never
             || kafka.kafka_from != weir_kafka::order::LogStart::Earliest;
         return match set {

@@ -30,6 +30,7 @@ mod page;
 mod plot;
 mod programs;
 mod progress;
+mod publishing;
 mod query;
 mod records;
 mod refusals;

@@ -148,12 +148,45 @@ fn queries_of_the_library_give_the_rows_of_one_run() {
             assert_eq!(merged, one, "{query}, {capture}");
             let swapped = rows(&["merge", query, "--from", &b, "--from", &a, "-o", "json", "-q"]);
             assert_eq!(swapped, one, "{query}, {capture}");
+            // Merges stand one above the other.
+            let site = ["--from", &b, "--publish", &c, "--probe", "site"];
+            assert_eq!(rows(&[&["merge", "-q", query][..], &site].concat()), "");
+            let above = rows(&["merge", query, "--from", &a, "--from", &c, "-o", "json", "-q"]);
+            assert_eq!(above, one, "{query}, {capture}");
             compared += one.lines().count();
         }
         (compared, split)
     });
     let (compared, split) = counts.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     assert!(compared > 1000 && split > 150, "{compared} rows, {split} captures in two shares");
+}
+
+#[test]
+fn a_merge_that_passes_on_says_what_it_cannot() {
+    let folder = Folder::new();
+    let [a, b, site] = ["a.wps", "b.wps", "site.wps"].map(|name| folder.path(name));
+    let capture = &fixture("syn_flood.pcap");
+    for (file, share) in [(&a, SHARES[0]), (&b, SHARES[1])] {
+        publish("connections", capture, file, share);
+    }
+    let from = ["merge", "connections", "--from", &a, "--from", &b, "--publish"];
+    fails(&[&from[..], &[&a]].concat(), 2, "that is read (--from)");
+    fails(&[&from[..], &[&site, "-o", "csv"]].concat(), 2, "cannot be used with");
+    fails(&[&from[..], &[&site, "--probe", "a\u{7}"]].concat(), 2, "--probe: the name of a probe");
+    fails(&[&from[..], &[&site, "--kafka-partition", "1"]].concat(), 2, "are for kafka://");
+    fails(&[&from[..], &["/dev/full"]].concat(), 1, "/dev/full: partial results");
+    // Its name says where it stands; its ledger is that of its probes.
+    let output = run(&[&from[..], &[&site]].concat());
+    assert!(text(&output.stderr).starts_with("received"), "{}", text(&output.stderr));
+    let output = run(&["merge", "connections", "--from", &site, "-v", "-o", "json"]);
+    let told = text(&output.stderr);
+    assert!(told.contains(":a.wps+b.wps (") && told.contains("processed"), "{told}");
+    // A stream that breaks off below is told below, and lowers completeness above.
+    let whole = fs::read(&b).expect("a stream");
+    fs::write(&b, &whole[..whole.len() / 2]).expect("a file");
+    fails(&[&from[..], &[&site]].concat(), 1, "partial results of 1 of 2 streams are missing");
+    let output = run(&["merge", "connections", "--from", &site, "-o", "json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 /// Each of two links carries half of a flood, which is below the threshold.

@@ -1,7 +1,7 @@
 //! Messages of version 2, as docs/partials.md has them.
 
 use super::bytes::Front;
-use crate::limits::CORROBORATE;
+use crate::limits::{CORROBORATE, EXCHANGE_MACHINES_MAX};
 use crate::losses::LossNews;
 use crate::ops::groups::written::{GroupBytes, GroupFault, WrittenGroups};
 use std::fmt;
@@ -57,8 +57,9 @@ pub enum Body<'a> {
         /// The groups, to be read by the node that they are for.
         groups: WindowGroups<'a>,
     },
-    /// The frames that were lost, and those that came, since the last message of this kind.
-    Losses(ReportedLosses),
+    /// The frames that a machine lost, and those that came to it, since the last message of this
+    /// kind. The machine is the producer itself, by 0, or one whose messages it passes on.
+    Losses(u32, ReportedLosses),
     /// Counts since the last message of this kind, by name.
     Counts(Vec<(&'a str, u64)>),
     /// Windows that end by this watermark are complete from this producer.
@@ -167,6 +168,7 @@ const COUNTS: u8 = 3;
 const CLOSED: u8 = 4;
 const END: u8 = 5;
 const CLOCK: u8 = 6;
+const PASSED_LOSSES: u8 = 7;
 
 /// The most times that a clock does not believe yet.
 const AHEAD_MAX: u8 = CORROBORATE as u8 - 1;
@@ -195,7 +197,14 @@ impl<'a> Message<'a> {
         let (number, kind) = (front.u64().ok_or_else(cut)?, front.u8().ok_or_else(cut)?);
         let body = match kind {
             WINDOW => window(&mut front)?,
-            LOSSES => Body::Losses(ReportedLosses(losses(&mut front)?)),
+            LOSSES => Body::Losses(0, ReportedLosses(losses(&mut front)?)),
+            PASSED_LOSSES => {
+                let machine = front.u32().ok_or(UnreadableMessage::Cut("its machine"))?;
+                if machine == 0 || machine as usize > EXCHANGE_MACHINES_MAX {
+                    return Err(UnreadableMessage::Wrong("the machine", machine.into()));
+                }
+                Body::Losses(machine, ReportedLosses(losses(&mut front)?))
+            }
             COUNTS => Body::Counts(counts(&mut front)?),
             CLOCK => clock(&mut front)?,
             CLOSED => Body::Closed(front.i64().ok_or(UnreadableMessage::Cut("its watermark"))?),
@@ -299,9 +308,14 @@ pub(super) fn write_window(
     }
 }
 
-/// Appends the body of losses.
-pub(super) fn write_losses(news: &LossNews, out: &mut Vec<u8>) {
-    out.push(LOSSES);
+/// Appends the body of losses, of the producer itself by 0, or of a machine that it passes on.
+pub(super) fn write_losses(machine: u32, news: &LossNews, out: &mut Vec<u8>) {
+    if machine == 0 {
+        out.push(LOSSES);
+    } else {
+        out.push(PASSED_LOSSES);
+        out.extend_from_slice(&machine.to_le_bytes());
+    }
     out.extend_from_slice(&(news.gaps.len() as u32).to_le_bytes());
     for (watermark, gap) in &news.gaps {
         for time in [*watermark, gap.since, gap.until] {

@@ -7,6 +7,7 @@ use weir_plan::physical::fingerprint::{OFFSET, hash};
 use weir_plan::physical::{Half, NodeId, Physical};
 
 /// The targets of the messages of a plan.
+#[derive(Clone)]
 pub(super) struct Targets {
     /// Of each partial aggregation.
     pub(super) nodes: Vec<MessageTarget>,

@@ -243,7 +243,7 @@ impl Outbox {
         let Outbox { crossings, losses, writer, closed, .. } = self;
         for (node, losses) in losses.iter_mut().enumerate() {
             if let Some(report) = losses.as_mut().and_then(LossNotes::news) {
-                writer.send(Some(node), send, |out| write_losses(&report, out))?;
+                writer.send(Some(node), send, |out| write_losses(0, &report, out))?;
             }
         }
         for Closed { pipeline, start, groups } in closed.drain(..) {

@@ -1,35 +1,40 @@
-//! The receiver: the machine level of a plan over the messages of all producers.
+//! The receiver: takes the messages of all producers, and merges the groups of each window. The
+//! machine level makes rows of windows that close, or they go on as messages of one producer.
 
+mod above;
+mod held;
+mod passing;
 mod rest;
 mod saved;
 
 use super::codec;
 use super::holding::held_above_ns;
-use super::message::{Body, Message, MessageId, MessageTarget, UnreadableMessage};
+use super::message::{Body, Message, MessageTarget, UnreadableMessage};
 use super::print::Targets;
 use super::refused::Refused;
 use super::spread::SpreadPlan;
 use super::streams::{Consequence, Standing, Streams};
+use super::writer::{MessageSend, MessageWriter, ProducerId};
 use crate::counters::Ledger;
 use crate::functions::Functions;
-use crate::level::Closed;
 use crate::level::machine::egress::EgressWriter;
 use crate::level::machine::{MachineLevel, MachinePipes};
-use crate::limits::{EXCHANGE_TICKS_MAX, EXCHANGE_WINDOWS_MAX};
-use crate::losses::{LossNews, LossRecord};
-use crate::ops::groups::{Groups, Spec};
+use crate::losses::{LossNotes, LossRecord};
+use crate::ops::groups::Groups;
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
 use crate::peers::Peers;
 use crate::rows::{Output, Sink};
+use above::Above;
+use held::{HeldLosses, HeldNode, reports_to};
+use passing::Passing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use weir_packet::source::Gap;
-use weir_plan::physical::{Physical, PipelineId};
+use weir_plan::physical::Physical;
 
-/// Takes the messages of producers and puts rows out.
+/// Takes the messages of producers and puts rows out, or passes the merged groups on.
 pub struct Receiver {
-    machine: MachineLevel<'static>,
+    above: Above,
     outputs: Vec<Output>,
     targets: Targets,
     nodes: Vec<HeldNode>,
@@ -55,132 +60,6 @@ pub enum Receipt {
     Late(u64),
 }
 
-/// The groups of a node that wait for their window to close.
-struct HeldNode {
-    pipeline: PipelineId,
-    spec: Arc<Spec>,
-    record: LossRecord,
-    windows: BTreeMap<i64, HeldWindow>,
-}
-
-/// The groups of a window: merged, but sessions, which stand in the order that each producer wrote
-/// them.
-enum HeldWindow {
-    Merged(Groups),
-    Sessions(BTreeMap<MessageId, Groups>),
-}
-
-impl HeldWindow {
-    fn into_groups(self) -> Option<Groups> {
-        match self {
-            HeldWindow::Merged(groups) => Some(groups),
-            HeldWindow::Sessions(all) => all.into_values().reduce(|mut all, next| {
-                all.merge(&next);
-                all
-            }),
-        }
-    }
-}
-
-impl HeldNode {
-    /// Whether the rows of the window that starts here are out when windows have closed at
-    /// `applied`.
-    fn is_out(&self, start: i64, applied: i64) -> bool {
-        applied > i64::MIN && self.spec.is_closed(start, applied)
-    }
-
-    /// Takes in that nobody saw some spans, in the watermarks that a probe closed at: windows of
-    /// this node close so much later.
-    fn lose_unseen(&self, machine: usize, LossNews { gaps, panes }: &LossNews) {
-        let earlier = |time: i64| self.spec.closing(time);
-        let gaps =
-            gaps.iter().map(|(at, gap)| (earlier(*at), Gap { since: earlier(gap.since), ..*gap }));
-        self.record.add_report(machine, &LossNews { gaps: gaps.collect(), panes: panes.clone() });
-    }
-
-    /// Whether there is no room for a window that starts here. There is more for windows before
-    /// others that are held, since all wait for the probes that send them.
-    fn is_full(&self, start: i64) -> bool {
-        if self.spec.session().is_some() {
-            return self.windows.len() >= EXCHANGE_TICKS_MAX;
-        }
-        let is_last = self.windows.last_key_value().is_none_or(|(last, _)| start > *last);
-        let most = if is_last { EXCHANGE_WINDOWS_MAX } else { 2 * EXCHANGE_WINDOWS_MAX };
-        self.windows.len() >= most && !self.windows.contains_key(&start)
-    }
-
-    /// Holds groups until their window closes at a watermark after this one. Returns how many are
-    /// left out, since it has closed.
-    fn hold(&mut self, from: MessageId, start: i64, groups: Groups, applied: i64) -> u64 {
-        let Some(session) = self.spec.session() else {
-            if self.is_out(start, applied) {
-                return groups.len() as u64;
-            }
-            match self.windows.get_mut(&start) {
-                Some(HeldWindow::Merged(held)) => _ = held.absorb(groups),
-                _ => _ = self.windows.insert(start, HeldWindow::Merged(groups)),
-            }
-            return 0;
-        };
-        let mut late = 0;
-        for (due, groups) in groups.by_due(session, start) {
-            if self.is_out(due, applied) {
-                late += groups.len() as u64;
-                continue;
-            }
-            let new = || HeldWindow::Sessions(BTreeMap::new());
-            if let HeldWindow::Sessions(all) = self.windows.entry(due).or_insert_with(new) {
-                all.insert(from, groups);
-            }
-        }
-        late
-    }
-
-    /// Takes out the sessions that come out at a watermark, or all there are. Sessions that their
-    /// probe had open when it ended are idle, unless the input of all ends here.
-    fn close_sessions(&mut self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
-        let mut all: Option<Groups> = None;
-        while let Some(first) = self.windows.first_entry() {
-            if watermark.is_some_and(|w| !self.spec.is_closed(*first.key(), w)) {
-                break;
-            }
-            let Some(mut groups) = first.remove().into_groups() else { continue };
-            if watermark.is_some() {
-                groups.end_idle();
-            }
-            match &mut all {
-                Some(all) => all.merge(&groups),
-                None => all = Some(groups),
-            }
-        }
-        let start = watermark.unwrap_or(i64::MAX);
-        closed.extend(all.map(|groups| Closed { pipeline: self.pipeline, start, groups }));
-    }
-
-    /// Takes out what closes at a watermark, or all there is, by time.
-    fn close(&mut self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
-        if self.spec.session().is_some() {
-            return self.close_sessions(watermark, closed);
-        }
-        while let Some(first) = self.windows.first_entry() {
-            let start = *first.key();
-            if watermark.is_some_and(|w| !self.spec.is_closed(start, w)) {
-                break;
-            }
-            let groups = first.remove().into_groups();
-            closed.extend(groups.map(|groups| Closed { pipeline: self.pipeline, start, groups }));
-        }
-    }
-}
-
-/// Takes what machines report of losses into the records of their nodes.
-fn reports_to(nodes: &[HeldNode]) -> impl FnMut(Option<usize>, usize, &LossNews) {
-    move |node, machine, news| match node {
-        Some(node) => nodes[node].record.add_report(machine, news),
-        None => nodes.iter().for_each(|node| node.lose_unseen(machine, news)),
-    }
-}
-
 impl Receiver {
     /// A receiver of the groups of a plan, which waits for these probes: no window closes before
     /// all of them have sent what they have of it, or are [idle](Receiver::set_idle). The caller
@@ -194,6 +73,32 @@ impl Receiver {
         options: &Options,
         probes: &[u128],
     ) -> Result<Receiver, Refused> {
+        Receiver::with(plan, functions, options, probes, None)
+    }
+
+    /// One that passes on what it merges, as the messages of one producer: `send` takes each, in
+    /// the order of their numbers. So merges stand one above the other. Nothing goes to a sink.
+    ///
+    /// # Errors
+    /// As for [`Receiver::new`].
+    pub fn passing_on(
+        plan: &Physical,
+        functions: &Functions,
+        options: &Options,
+        probes: &[u128],
+        id: ProducerId,
+        send: MessageSend,
+    ) -> Result<Receiver, Refused> {
+        Receiver::with(plan, functions, options, probes, Some((id, send)))
+    }
+
+    fn with(
+        plan: &Physical,
+        functions: &Functions,
+        options: &Options,
+        probes: &[u128],
+        next: Option<(ProducerId, MessageSend)>,
+    ) -> Result<Receiver, Refused> {
         let (spread, mut machine) =
             SpreadPlan::new(plan, functions, options, Peers::None, |program, placed| {
                 MachineLevel::new(MachinePipes::new(placed), EgressWriter::new(program, None))
@@ -204,8 +109,19 @@ impl Receiver {
             let (pipeline, record) = (crossing.node.pipeline, LossRecord::default());
             let spec = machine.look_up_losses_of(pipeline, &record).ok_or(Refused::OtherCut)?;
             let spec = Arc::clone(spec);
-            nodes.push(HeldNode { pipeline, spec, record, windows: BTreeMap::new() });
+            let losses = match &next {
+                None => HeldLosses::Looked(record),
+                Some(_) => HeldLosses::passed(LossNotes::of(&crossing.summarize).is_some()),
+            };
+            nodes.push(HeldNode { pipeline, spec, losses, windows: BTreeMap::new() });
         }
+        let above = match next {
+            None => Above::Rows(Box::new(machine)),
+            Some((id, send)) => {
+                let writer = MessageWriter::new(targets.clone(), id);
+                Above::Messages(Box::new(Passing::new(writer, send)))
+            }
+        };
         let mut streams = Streams::new(options.lateness_ns, options.jump_ns);
         probes.iter().for_each(|probe| streams.expect(*probe));
         Ok(Receiver {
@@ -215,7 +131,7 @@ impl Receiver {
             counted: Ledger::default(),
             late: 0,
             error: None,
-            machine,
+            above,
             targets,
             nodes,
             streams,
@@ -263,7 +179,12 @@ impl Receiver {
                     self.late = self.late.saturating_add(late);
                 }
             }
-            (Body::Losses(told), Some(n)) => what = Consequence::Losses(n, told.0),
+            (Body::Losses(machine, told), Some(n)) => {
+                if !self.streams.has_room_for(from.probe, machine) {
+                    return Err(UnreadableMessage::Wrong("the machine", machine.into()));
+                }
+                what = Consequence::Losses(n, machine, told.0);
+            }
             (Body::Counts(counts), None) => {
                 let most = codec::check(&counts)?;
                 if !self.streams.claim(from.probe, most) {
@@ -346,7 +267,7 @@ impl Receiver {
     /// Whether no further message can change what is emitted: a `limit` has let its rows pass, or
     /// the sink failed.
     pub fn is_done(&self) -> bool {
-        self.error.is_some() || self.machine.is_done()
+        self.error.is_some() || self.above.is_done()
     }
 
     /// The error of the sink, if it had one.
@@ -359,11 +280,17 @@ impl Receiver {
         self.streams.finish(&mut reports_to(&self.nodes));
         let mut closed = Vec::new();
         self.nodes.iter_mut().for_each(|node| node.close(None, &mut closed));
-        self.machine.know_until(Some(self.streams.known_until()));
-        self.machine.finish(&mut closed, sink);
-        let error = self.error.take().or(self.machine.end());
+        self.above.know_until(Some(self.streams.known_until()));
         let mut ledger = self.counted;
-        self.machine.count(&mut ledger);
+        match &mut self.above {
+            Above::Rows(machine) => machine.finish(&mut closed, sink),
+            Above::Messages(passing) => {
+                passing.send_all(&self.nodes, &mut closed, &ledger, None);
+                passing.end(self.streams.stands_at());
+            }
+        }
+        let error = self.error.take().or(self.above.end());
+        self.above.count(&mut ledger);
         let finished = sink.finish().err().map(RunError::Sink);
         ledger.settle_rows(sink.refused(), sink.unwritten());
         Outcome { ledger, error: error.or(finished) }
@@ -390,14 +317,21 @@ impl Receiver {
         let mut closed = Vec::new();
         let all = self.nodes.iter_mut();
         all.for_each(|node| node.close(Some(watermark), &mut closed));
-        self.machine.watermark(watermark, &mut closed, sink);
-        self.machine.spent.clear();
-        self.machine.flush(sink);
+        match &mut self.above {
+            Above::Rows(machine) => {
+                machine.watermark(watermark, &mut closed, sink);
+                machine.spent.clear();
+                machine.flush(sink);
+            }
+            Above::Messages(passing) => {
+                passing.send_all(&self.nodes, &mut closed, &self.counted, Some(watermark));
+            }
+        }
     }
 
     fn look_for_errors(&mut self) {
         if self.error.is_none() {
-            self.error = self.machine.take_error();
+            self.error = self.above.take_error();
         }
     }
 }

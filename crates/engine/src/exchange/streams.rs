@@ -5,7 +5,9 @@ mod saved;
 use super::message::{EndOf, MessageId};
 use crate::checkpoint::COUNT_MAX;
 use crate::clock::Clock;
-use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
+use crate::limits::{
+    EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_MACHINES_MAX, EXCHANGE_PROBES_MAX,
+};
 use crate::losses::LossNews;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -37,11 +39,14 @@ pub(super) struct Streams {
     closings: BTreeSet<i64>,
     /// The last watermark that was handed out.
     applied: i64,
-    /// How many probes have sent something.
+    /// How many machines have sent something, or lost it.
     machines: usize,
     /// Up to which time it is known what came: the latest watermark by the word of probes, or time
     /// that the clock of one had come to when all had ended.
     known_until: i64,
+    /// The time that the clocks of probes that have ended had come to, and times that were not
+    /// believed yet, once any has ended.
+    stood: Option<(i64, Vec<i64>)>,
 }
 
 /// A probe: each start begins a life, whose messages are numbered from 0.
@@ -51,8 +56,10 @@ struct ProbeLives {
     idle: bool,
     /// Whether each life does again what the one before it left undone.
     resumes: bool,
-    /// Its number among all probes, from 1; 0 before it has one.
+    /// Its number among all machines, from 1; 0 before it has one.
     machine: usize,
+    /// The numbers of machines whose losses it passes on, by the numbers that it has for them.
+    passed: BTreeMap<u32, usize>,
     /// Since when nobody knows what it saw, if that is so.
     unseen: Option<UnseenSpan>,
     /// The largest counts of its messages, added up.
@@ -83,7 +90,8 @@ struct LifeMessages {
 pub(super) enum Consequence {
     Nothing,
     /// Something was lost that this node is to know of.
-    Losses(usize, LossNews),
+    /// By this machine of the probe.
+    Losses(usize, u32, LossNews),
     Closed(i64),
     Clock(i64, Vec<i64>),
     End(EndOf),
@@ -142,7 +150,15 @@ impl Streams {
         }
     }
 
-    /// The number of a probe among all, from 0.
+    /// Whether there is room for another machine of a probe, or it is known.
+    pub(super) fn has_room_for(&self, probe: u128, machine: u32) -> bool {
+        let is_known = |found: &ProbeLives| found.passed.contains_key(&machine);
+        // Each probe may still come that has not.
+        let most = EXCHANGE_MACHINES_MAX - EXCHANGE_PROBES_MAX;
+        machine == 0 || self.machines < most || self.probes.get(&probe).is_some_and(is_known)
+    }
+
+    /// The number of a probe among all machines, from 0.
     fn machine(&mut self, probe: u128) -> usize {
         let found = self.probes.entry(probe).or_default();
         if found.machine == 0 {
@@ -240,17 +256,24 @@ impl Streams {
 
     /// Does what the messages of a life say for which no earlier one is waited.
     fn advance(&mut self, probe: u128, epoch: u64, lost: Lost<'_>) {
-        let Streams { probes, closings, applied, lateness_ns, .. } = self;
+        let Streams { probes, closings, applied, lateness_ns, machines, .. } = self;
         let Some(found) = probes.get_mut(&probe) else { return };
         found.begin_life_unseen(epoch);
-        let ProbeLives { lives, unseen: span, machine, .. } = found;
+        let ProbeLives { lives, unseen: span, machine, passed, .. } = found;
         let (mut ends, is_last) = (false, lives.last_key_value().is_some_and(|(e, _)| *e == epoch));
         let Some(life) = lives.get_mut(&epoch) else { return };
         while let Some(what) = life.ahead.remove(&life.next) {
             life.next = life.next.saturating_add(1);
             match what {
                 Consequence::Nothing => {}
-                Consequence::Losses(node, news) => lost(Some(node), *machine - 1, &news),
+                Consequence::Losses(node, 0, news) => lost(Some(node), *machine - 1, &news),
+                Consequence::Losses(node, of, news) => {
+                    let machine = *passed.entry(of).or_insert_with(|| {
+                        *machines += 1;
+                        *machines
+                    });
+                    lost(Some(node), machine - 1, &news);
+                }
                 Consequence::Clock(reached, ahead) => life.last = Some((reached, ahead)),
                 Consequence::End(why) => {
                     life.ended = Some(why);
@@ -326,7 +349,18 @@ impl Streams {
         let began = clock.watermark();
         let all = iter::once(began).chain(times.into_iter().map(|ts| clock.observe(ts)));
         self.closings.extend(all.filter(|watermark| *watermark > self.applied));
-        self.known_until = self.known_until.max(clock.stands_at().0);
+        let (reached, ahead) = clock.stands_at();
+        self.known_until = self.known_until.max(reached);
+        if self.stood.as_ref().is_none_or(|(before, _)| *before <= reached) {
+            self.stood = Some((reached, ahead.to_vec()));
+        }
+    }
+
+    /// The time that the clocks of all probes have come to that have ended, and times that were not
+    /// believed yet; none before any has ended.
+    pub(super) fn stands_at(&mut self) -> Option<(i64, Vec<i64>)> {
+        self.follow_ends();
+        self.stood.clone()
     }
 
     /// Up to which time it is known what came.
@@ -628,7 +662,7 @@ mod tests {
     fn what_is_missing_is_gone_on_without_once_it_will_not_come() {
         let mut streams = streams();
         take(&mut streams, (1, 0, 0), Consequence::Closed(5));
-        let news = || Consequence::Losses(3, LossNews::default());
+        let news = || Consequence::Losses(3, 0, LossNews::default());
         take(&mut streams, (1, 0, 2), news());
         take(&mut streams, (1, 0, 5), Consequence::Closed(10));
         take(&mut streams, (1, 0, 6), Consequence::End(EndOf::Input));
@@ -648,7 +682,7 @@ mod tests {
     fn every_life_of_every_probe_is_gone_on_with_at_the_end() {
         let mut streams = streams();
         for of in [(1, 0, 3), (1, 1, u64::MAX), (2, 0, 1)] {
-            take(&mut streams, of, Consequence::Losses(0, LossNews::default()));
+            take(&mut streams, of, Consequence::Losses(0, 0, LossNews::default()));
         }
         let mut lost = 0;
         let missing = streams.finish(&mut |node, _, _| lost += usize::from(node.is_some()));

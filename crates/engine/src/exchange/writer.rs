@@ -26,6 +26,9 @@ impl ProducerId {
 /// Where messages go: each is a slice of bytes.
 pub(super) type Send<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
+/// The same, owned: it takes each message, in the order of their numbers.
+pub type MessageSend = Box<dyn FnMut(&[u8]) -> io::Result<()>>;
+
 /// Writes messages, and numbers them.
 pub(super) struct MessageWriter {
     targets: Targets,

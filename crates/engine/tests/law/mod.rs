@@ -2,9 +2,13 @@
 //! allows, and whichever way their messages come, some of them twice, the rows and counts are those
 //! of one run. Tests call this with programs and sources of any kind.
 
+use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 use weir_engine::counters::Ledger;
-use weir_engine::exchange::{Producer, ProducerId, Receipt, Receiver, Refused, Subset, needs};
+use weir_engine::exchange::{
+    Message, Producer, ProducerId, Receipt, Receiver, Refused, Subset, needs,
+};
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Collect, Sink};
 use weir_engine::run::Options;
@@ -68,10 +72,10 @@ pub(crate) fn exchange<S: Source>(
         });
         assert!(outcome.error.is_none(), "producer {probe}: {:?}", outcome.error);
     }
+    let (messages, probes) = passed_on(plan, functions, options, messages, spreading)?;
     // Each ends by one.
     let count = messages.len();
-    assert!(count as u128 >= spreading.producers, "{count} messages");
-    let probes: Vec<u128> = (0..spreading.producers).collect();
+    assert!(count >= probes.len(), "{count} messages");
     let mut receiver = Receiver::new(plan, functions, options, &probes)?;
     let mut sink = Collect::default();
     sink.open(receiver.outputs()).expect("memory opens");
@@ -99,6 +103,52 @@ pub(crate) fn exchange<S: Source>(
     let outcome = receiver.finish(&mut sink);
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
     Ok(Exchanged { rows: sink.rows, ledger: outcome.ledger })
+}
+
+/// How the messages of all producers come to the last receiver, and which producers it has: some of
+/// them, as the seed draws, go through one merge, or two beside each other, or two of which the one
+/// takes what the other passes on.
+fn passed_on(
+    plan: &Physical,
+    functions: &Functions,
+    options: &Options,
+    mut messages: Vec<Vec<u8>>,
+    spreading: Spreading,
+) -> Result<(Vec<Vec<u8>>, Vec<u128>), Refused> {
+    let mut probes: Vec<u128> = (0..spreading.producers).collect();
+    for merge in 0..hash((spreading.seed, "merges")) % 3 {
+        let (own, rest): (Vec<u128>, Vec<u128>) = (probes.iter())
+            .partition(|probe| hash((spreading.seed, merge, "passes", probe)).is_multiple_of(2));
+        let (passed, others): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|bytes| own.contains(&probe_of(bytes)));
+        let id = ProducerId { probe: u128::MAX - u128::from(merge), epoch: u64::MAX };
+        let out = Rc::<RefCell<Vec<Vec<u8>>>>::default();
+        let to = Rc::clone(&out);
+        let send = move |message: &[u8]| {
+            to.borrow_mut().push(message.to_vec());
+            Ok(())
+        };
+        let send = Box::new(send);
+        let mut receiver = Receiver::passing_on(plan, functions, options, &own, id, send)?;
+        let mut sink = Collect::default();
+        for message in arrivals(passed, spreading.seed ^ merge) {
+            match receiver.take(&message, &mut sink) {
+                Ok(Receipt::Taken | Receipt::Seen) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let outcome = receiver.finish(&mut sink);
+        assert!(outcome.error.is_none() && sink.rows.is_empty(), "{:?}", outcome.error);
+        messages = others;
+        messages.append(&mut out.take());
+        probes = rest;
+        probes.push(id.probe);
+    }
+    Ok((messages, probes))
+}
+
+fn probe_of(message: &[u8]) -> u128 {
+    Message::read(message).map_or(0, |message| message.probe)
 }
 
 /// The producer of each packet of a source, as the plan allows and a spreading draws.

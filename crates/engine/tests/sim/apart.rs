@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 use weir_engine::exchange::{Producer, ProducerId, Receipt, Receiver, Refused, needs};
 use weir_engine::functions::Functions;
 use weir_engine::limits::CORROBORATE;
@@ -53,8 +54,8 @@ fn exchange_lives<S: Source>(
     seed: u64,
     is_dropped: &dyn Fn(usize, usize) -> bool,
 ) -> Result<(Exchanged, u64), Refused> {
-    let ids: Vec<ProducerId> = lives.iter().map(|life| life.id).collect();
-    let mut lanes = BTreeMap::<u128, VecDeque<(u64, Vec<u8>)>>::new();
+    let mut ids: Vec<ProducerId> = lives.iter().map(|life| life.id).collect();
+    let mut lanes = Lanes::new();
     for (n, ProbeLife { id, mut source }) in lives.into_iter().enumerate() {
         let (mut at, lane) = (0, lanes.entry(id.probe).or_default());
         let producer = Producer::new(plan, functions, options, id)?;
@@ -67,30 +68,71 @@ fn exchange_lives<S: Source>(
         });
         assert!(outcome.error.is_none(), "{id:?}: {:?}", outcome.error);
     }
+    let mut missing = 0;
+    if !hash((seed, "merges")).is_multiple_of(3) {
+        // Some probes have a merge that passes on what it has of them.
+        let passes = |probe: &u128| hash((seed, "passes", probe)).is_multiple_of(2);
+        let (mut own, others): (Lanes, Lanes) =
+            lanes.into_iter().partition(|(probe, _)| passes(probe));
+        lanes = others;
+        let id = ProducerId { probe: u128::MAX, epoch: 1 };
+        let out = Rc::<RefCell<VecDeque<(u64, Vec<u8>)>>>::default();
+        let to = Rc::clone(&out);
+        let send = move |message: &[u8]| {
+            to.borrow_mut().push_back((id.epoch, message.to_vec()));
+            Ok(())
+        };
+        let probes: Vec<u128> = own.keys().copied().collect();
+        let send = Box::new(send);
+        let mut merge = Receiver::passing_on(plan, functions, options, &probes, id, send)?;
+        let (here, rest) = ids.into_iter().partition(|id| passes(&id.probe));
+        ids = rest;
+        ids.push(id);
+        let mut sink = Collect::default();
+        missing += take_all(&mut merge, &here, &mut own, &mut sink, seed ^ 1);
+        let outcome = merge.finish(&mut sink);
+        assert!(outcome.error.is_none() && sink.rows.is_empty(), "{:?}", outcome.error);
+        lanes.insert(id.probe, out.take());
+    }
     let probes: Vec<u128> = lanes.keys().copied().collect();
     let mut receiver = Receiver::new(plan, functions, options, &probes)?;
-    ids.iter().for_each(|id| receiver.begin_life(id.probe, id.epoch));
     let mut sink = Collect::default();
     sink.open(receiver.outputs()).expect("memory opens");
+    missing += take_all(&mut receiver, &ids, &mut lanes, &mut sink, seed);
+    let outcome = receiver.finish(&mut sink);
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    Ok((Exchanged { rows: sink.rows, ledger: outcome.ledger }, missing))
+}
+
+/// The messages of each probe in their order, each with its life.
+type Lanes = BTreeMap<u128, VecDeque<(u64, Vec<u8>)>>;
+
+/// Takes all messages, by turns that the seed draws; says how many are missing.
+fn take_all(
+    receiver: &mut Receiver,
+    ids: &[ProducerId],
+    lanes: &mut Lanes,
+    sink: &mut Collect,
+    seed: u64,
+) -> u64 {
     let mut missing = 0;
+    ids.iter().for_each(|id| receiver.begin_life(id.probe, id.epoch));
     for turn in 0u64.. {
         let ready: Vec<u128> = lanes.keys().copied().collect();
         let Some(chosen) = hash((seed, turn)).checked_rem(ready.len() as u64) else { break };
         let probe = ready[chosen as usize];
         let Some((epoch, message)) = lanes.get_mut(&probe).and_then(VecDeque::pop_front) else {
             lanes.remove(&probe);
-            receiver.set_idle(probe, &mut sink);
+            receiver.set_idle(probe, sink);
             continue;
         };
-        match receiver.take(&message, &mut sink) {
+        match receiver.take(&message, sink) {
             Ok(Receipt::Taken) => {}
             other => panic!("probe {probe}, life {epoch}: {other:?}"),
         }
-        missing += receiver.skip_missing(probe, epoch, &mut sink);
+        missing += receiver.skip_missing(probe, epoch, sink);
     }
-    let outcome = receiver.finish(&mut sink);
-    assert!(outcome.error.is_none(), "{:?}", outcome.error);
-    Ok((Exchanged { rows: sink.rows, ledger: outcome.ledger }, missing))
+    missing
 }
 
 fn hash(what: impl Hash) -> u64 {

@@ -1,10 +1,11 @@
 //! The command line of `weir merge`.
 
 use super::values::{duration, param, stream};
-use super::{ConfineArgs, RowArgs, RulesArgs, SiteArgs};
+use super::{ConfineArgs, RowArgs, RulesArgs, SiteArgs, StreamArgs};
 use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use weir_kafka::address::KafkaTopic;
 use weir_kafka::order::{LogName, LogStart};
 
 pub(super) const EXAMPLES: &str = "\
@@ -18,7 +19,9 @@ Examples:
   ssh south sudo weir run syn.weir -i eth0 --publish - > south &
   weir merge syn.weir --from north --from south -o json
 
-  weir merge syn.weir --from kafka://broker:9092/syn --probes north,south -o json";
+  weir merge syn.weir --from kafka://broker:9092/syn --probes north,south -o json
+
+  weir merge syn.weir --from north --from south --publish site.wps --probe site";
 
 /// Which logs of a topic are merged.
 #[derive(Args, Debug)]
@@ -49,6 +52,13 @@ pub(crate) struct MergeKafkaArgs {
     pub(crate) kafka_config: Option<PathBuf>,
 }
 
+impl MergeArgs {
+    /// Whether what is merged goes to a topic.
+    pub(crate) fn publishes_to_kafka(&self) -> bool {
+        self.publish.as_deref().is_some_and(KafkaTopic::is_meant)
+    }
+}
+
 /// When the merge of a topic ends.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum UntilWhen {
@@ -76,6 +86,19 @@ pub(crate) struct MergeArgs {
 
     #[command(flatten)]
     pub(crate) kafka: MergeKafkaArgs,
+
+    /// Write no rows, but what was merged, as the partial results of one probe: into this file or
+    /// named pipe (`-` for standard output), or topic (kafka://HOST:PORT/TOPIC), for a merge above
+    /// this one
+    #[arg(long, value_name = "FILE|KAFKA", value_parser = stream)]
+    #[arg(conflicts_with_all = [
+        "output", "out_dir", "store", "export", "time", "names", "suppress", "alert_to",
+        "alert_config", "alert_spill", "line_buffered",
+    ])]
+    pub(crate) publish: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) stream: StreamArgs,
 
     /// The largest difference allowed between the clocks of live probes: probes whose kernels can't
     /// guarantee it are refused, and the exit status is 1 if eight windows of one come later by

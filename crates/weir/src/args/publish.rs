@@ -17,16 +17,24 @@ pub(crate) struct PublishArgs {
     ])]
     pub(crate) publish: Option<String>,
 
-    /// The name of this probe, which no other probe has [default: HOST:INTERFACE or HOST:FILE]
-    #[arg(long, value_name = "NAME", requires = "publish")]
-    pub(crate) probe: Option<String>,
-
     /// Properties of the client of Kafka (kafka://), such as those of TLS: lines of NAME=VALUE, as
     /// librdkafka has them
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) kafka_config: Option<PathBuf>,
 
-    /// The partition that this probe writes [default: by the hash of its name]
+    #[command(flatten)]
+    pub(crate) stream: StreamArgs,
+}
+
+/// The options of who publishes a stream of partial results: a probe, or a merge.
+#[derive(Args, Debug)]
+pub(crate) struct StreamArgs {
+    /// The name under which partial results are published, which no other probe has [default: HOST
+    /// and what is read, as HOST:eth0]
+    #[arg(long, value_name = "NAME", requires = "publish")]
+    pub(crate) probe: Option<String>,
+
+    /// The partition that partial results go to [default: by the hash of the name of the probe]
     #[arg(long, value_name = "N", requires = "publish", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) kafka_partition: Option<i32>,
@@ -42,9 +50,9 @@ pub(crate) struct PublishArgs {
     pub(crate) kafka_spill_max: u64,
 }
 
-impl PublishArgs {
+impl StreamArgs {
     /// Whether something is set that only Kafka has.
     pub(crate) fn is_for_kafka(&self) -> bool {
-        self.kafka_config.is_some() || self.kafka_partition.is_some() || self.kafka_spill.is_some()
+        self.kafka_partition.is_some() || self.kafka_spill.is_some()
     }
 }

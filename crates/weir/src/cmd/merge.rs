@@ -1,5 +1,7 @@
 //! `weir merge`: the machine level of queries over the partial results of several probes.
 
+mod passing;
+
 use crate::args::MergeArgs;
 use crate::delivery::AlertTap;
 use crate::exit::{Status, usage};
@@ -20,12 +22,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use weir_base::full::WhenFull;
-use weir_capture::write::StoppableWriter;
+use weir_capture::write::{Made, StoppableWriter};
 use weir_cluster::{
     Begin, ForeignStream, Merge, MergeControl, MergeOutcome, OpenedStreams, ProbeDelay, ProbeInput,
     ProbeProgress, ProbeStanding, ProbeStream, SkewWatch, StreamReport,
 };
 use weir_deliver::DeliveryCounts;
+use weir_engine::discard::Discard;
 use weir_engine::exchange::Receiver;
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Sink};
@@ -42,40 +45,34 @@ use weir_sink::{Format, RowOptions};
 /// Merges, and prints rows and what was counted.
 pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let functions = Functions::default();
-    let programs = Programs::given(&args.expressions, &args.queries)?;
-    let programs = programs.with_site(Site::read(args.site.site.as_deref(), term)?);
-    let programs = programs.with_rules(args.rules.rules()?);
-    let named = args.rows.go_to_files();
-    let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
-    let Some(program) = compiled else { return Ok(Status::Usage) };
-    refuse_metrics(&program, "weir merge")?;
+    let Some((programs, program)) = compiled(&args, &functions, term)? else {
+        return Ok(Status::Usage);
+    };
     let format = output::row_format(&program, &args.rows, false, term)?;
     let suppressions = SuppressionList::new(suppress::read(&args.rows.suppress)?);
     let targets = delivery::targets(&args.rows.deliver, Some(&program))?;
     let plan = Physical::new(&program, &[]);
     weir_engine::exchange::needs(&plan).map_err(|why| usage(why.to_string()))?;
-    if args.from.iter().filter(|from| *from == "-").count() > 1 {
-        return Err(usage("standard input can be one stream only"));
-    }
-    let topic = kafka::topic_of(&args)?;
+    let topic = check_streams(&args)?;
     let options = Options { memory: args.memory.room(), suppressions, ..Options::default() };
 
     let collector = args.rows.export.as_ref().map(Collector::connect).transpose()?;
     let courier = delivery::start(targets, &args.rows.deliver, &args.confine)?;
+    let carrier = passing::carrier(&args, term)?;
     let (logs, inputs) = open_all(topic.as_ref(), &args, term)?;
-    let taken = Taken::among(&inputs::of_merge(&args, &programs));
+    let in_use = inputs::of_merge(&args, &programs);
+    let taken = Taken::among(&in_use);
     take_user(&args, term)?;
     let outputs = Output::of(&program);
-    let files = match &args.rows.out_dir {
-        Some(folder) => Some(output::files(folder, &outputs, format, &taken)?),
-        None => None,
-    };
+    let files = args.rows.out_dir.as_deref();
+    let files = files.map(|to| output::files(to, &outputs, format, &taken)).transpose()?;
     let _cleanup = output::cleanup(files.as_deref().unwrap_or_default());
     let folder = args.rows.store.as_deref().map(output::store_folder).transpose()?;
     let (stop, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let mut made = Made::among(&in_use);
+    let published = passing::open(&args, carrier, &mut made, &stop)?;
     let heard = signals::hear(&stop)?;
     confine_merge(&args, folder.as_deref(), term);
-
     // From here on bytes of others are read, and threads are started.
     let asks = Arc::clone(&asked);
     heard.handle(move || asks.store(true, Ordering::Relaxed), || ())?;
@@ -88,7 +85,17 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
     merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
     warn_of_streams(&merge, &args, term);
+    let (receiver, carrier) = match published {
+        None => (receiver, None),
+        Some(stream) => {
+            made.keep();
+            let (id, send, carrier) = passing::begin(stream, &args, &merge, &receiver)?;
+            let probes = &merge.probes();
+            (Receiver::passing_on(&plan, &functions, &options, probes, id, send)?, carrier)
+        }
+    };
     let mut sink = match (collector, folder) {
+        _ if args.publish.is_some() => Box::new(Discard),
         (Some(collector), _) => collector.into_sink(),
         (None, Some(folder)) => stored(&args, &folder)?,
         (None, None) => sink(&args, files.map(|files| (files, taken)), format, &stop, term)?,
@@ -98,17 +105,55 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
         sink = AlertTap::new(courier.clone(), WhenFull::Wait).on_the_way(sink);
     }
     sink.open(&outputs).context("writing rows")?;
-    let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
-    let tell_skew = |probe: &str, delay: &ProbeDelay| tell_skew(probe, delay, &args, term);
-    let skew = SkewWatch { most: max_skew(&args).unwrap_or(SKEW_TOLD), tell: &tell_skew };
-    let lost = |stream: &StreamReport| tell_lost(stream, args.quiet, term);
-    let control = MergeControl { stop: &stop, asked: &asked, tell: &tell, skew, lost: &lost };
-    let merged = merge.run(receiver, &mut *sink, &control)?;
+    let merged = merged(merge, receiver, &mut *sink, [&stop, &asked], (&args, term))?;
     drop(sink);
     let delivered = courier.map(|courier| delivery::finish(&courier, term, args.quiet));
     let ended = end(merged, delivered.as_ref(), &args, term);
-    let read = logs.finish(term);
-    Ok(ended?.max(read))
+    // Also where the merge failed: what it has written is on its way.
+    let carried = carrier.map_or(Status::Ok, |carrier| carrier.finish(term));
+    Ok(logs.finish(term).max(ended?).max(carried))
+}
+
+/// Merges until the end, or until it is stopped (`stop`); says how far probes are when it is asked.
+fn merged(
+    merge: Merge,
+    receiver: Receiver,
+    sink: &mut dyn Sink,
+    [stop, asked]: [&AtomicBool; 2],
+    (args, term): (&MergeArgs, &Term),
+) -> io::Result<MergeOutcome> {
+    let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
+    let tell_skew = |probe: &str, delay: &ProbeDelay| tell_skew(probe, delay, args, term);
+    let skew = SkewWatch { most: max_skew(args).unwrap_or(SKEW_TOLD), tell: &tell_skew };
+    let lost = |stream: &StreamReport| tell_lost(stream, args.quiet, term);
+    let control = MergeControl { stop, asked, tell: &tell, skew, lost: &lost };
+    merge.run(receiver, sink, &control)
+}
+
+/// The topic that is read, if one is; refuses streams that can't be had together.
+fn check_streams(args: &MergeArgs) -> anyhow::Result<Option<KafkaTopic>> {
+    if args.from.iter().filter(|from| *from == "-").count() > 1 {
+        return Err(usage("standard input can be one stream only"));
+    }
+    let topic = kafka::topic_of(args)?;
+    passing::check(args, topic.as_ref())?;
+    Ok(topic)
+}
+
+/// The queries, and the program of all; `None`: there were errors among them, which are printed.
+fn compiled(
+    args: &MergeArgs,
+    functions: &Functions,
+    term: &Term,
+) -> anyhow::Result<Option<(Programs, Program)>> {
+    let programs = Programs::given(&args.expressions, &args.queries)?;
+    let programs = programs.with_site(Site::read(args.site.site.as_deref(), term)?);
+    let programs = programs.with_rules(args.rules.rules()?);
+    let named = args.rows.go_to_files();
+    let compiled = programs.compile(&args.params, named, functions, args.quiet, term)?;
+    let Some(program) = compiled else { return Ok(None) };
+    refuse_metrics(&program, "weir merge")?;
+    Ok(Some((programs, program)))
 }
 
 /// Refuses a query that exports metrics.
@@ -310,8 +355,8 @@ fn sink(
     Ok(if args.line_buffered { Box::new(output::Prompt(sink)) } else { sink })
 }
 
-/// How far a probe is, as SIGUSR1 asks.
-fn line(progress: &ProbeProgress) -> String {
+/// How far a probe is, as SIGUSR1 asks, and `weir cluster status`.
+pub(super) fn line(progress: &ProbeProgress) -> String {
     let ProbeProgress { probe, closed, delay, missing, broken, standing } = progress;
     let windows = match closed {
         Some(time) => format!("windows that end until {} have come", rfc3339(*time)),
@@ -322,6 +367,7 @@ fn line(progress: &ProbeProgress) -> String {
         ProbeStanding::Ahead => "",
         ProbeStanding::Ended => "; its run has ended, and nobody waits for it",
         ProbeStanding::Retired => "; it is retired, and nobody waits for it",
+        ProbeStanding::Refused => "; its run is refused, and nobody waits for it",
     };
     let delay = delay.as_ref().map_or_else(String::new, |ProbeDelay { delay, first }| {
         format!(", {:.1} s after those of probe {first}", delay.as_secs_f64())

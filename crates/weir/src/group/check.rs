@@ -45,7 +45,7 @@ pub(crate) fn check(
     }
     if let Some(publish) = &options.publish.publish {
         let to = KafkaTopic::parse(publish).ok().filter(|to| to.brokers == topic.brokers);
-        if to.is_none() || options.publish.kafka_spill.is_some() {
+        if to.is_none() || options.publish.stream.kafka_spill.is_some() {
             return Err(usage(format!(
                 "--publish {publish}: partial results are committed together with how far packets \
                  were processed, so they have to go to a topic at the brokers of -i {topic}, and \

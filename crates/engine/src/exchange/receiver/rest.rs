@@ -1,6 +1,7 @@
 //! A receiver that goes on after all of its probes have ended.
 
-use super::{HeldNode, Receiver};
+use super::Receiver;
+use super::held::HeldNode;
 use crate::rows::Sink;
 
 impl Receiver {
@@ -34,11 +35,11 @@ impl Receiver {
             return;
         }
         // The windows of probes close at their own ends first, as in a run that goes on.
-        self.machine.know_until(Some(self.streams.known_until()));
+        self.above.know_until(Some(self.streams.known_until()));
         for watermark in [last, last.saturating_add(self.held_above_ns)] {
             self.close_at(watermark, sink);
         }
-        self.machine.know_until(None);
+        self.above.know_until(None);
         self.rested = last.saturating_add(self.held_above_ns);
         self.streams.rest_at(self.rested);
         self.look_for_errors();

@@ -1,6 +1,7 @@
 //! The state of a receiver as bytes: what it has taken and not put out yet.
 
-use super::{HeldNode, HeldWindow, Receiver};
+use super::Receiver;
+use super::held::{HeldNode, HeldWindow};
 use crate::checkpoint::{BadState, COUNT_MAX, Checkpoint, Passed, Saved, UnreadableState};
 use crate::exchange::codec;
 use crate::exchange::message::MessageId;
@@ -11,8 +12,8 @@ use crate::options::Options;
 use std::collections::BTreeMap;
 use weir_plan::physical::Physical;
 
-/// How a state begins: Weir's state of a receiver, version 2.
-const MAGIC: [u8; 4] = *b"WRS2";
+/// How a state begins: Weir's state of a receiver, version 3.
+const MAGIC: [u8; 4] = *b"WRS3";
 
 impl Receiver {
     /// All that it has taken and not put out: what comes after it goes on from there, in a receiver
@@ -67,7 +68,7 @@ impl Receiver {
         at.count(&mut self.late)?;
         at.pass(&mut self.rested)?;
         self.nodes.iter_mut().try_for_each(|node| node.pass_state(at))?;
-        self.machine.pass_state(at)
+        self.above.pass_state(at)
     }
 
     /// Passes what producers counted, by name.
@@ -107,7 +108,7 @@ impl HeldNode {
         if !self.windows.keys().all(|start| spec.is_start(*start)) {
             return Err(BadState("no window starts there"));
         }
-        self.record.pass_reports(at)
+        self.losses.pass_reports(at)
     }
 }
 

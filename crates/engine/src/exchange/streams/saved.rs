@@ -2,7 +2,7 @@
 
 use super::{Consequence, EndOf, LIVES, LifeMessages, LossNews, ProbeLives, Streams, UnseenSpan};
 use crate::checkpoint::{BadState, Checkpoint, Passed, Saved};
-use crate::limits::EXCHANGE_PROBES_MAX;
+use crate::limits::EXCHANGE_MACHINES_MAX;
 
 impl Streams {
     /// Saves the streams, or restores them; `nodes` report losses.
@@ -14,8 +14,8 @@ impl Streams {
         at.pass(&mut self.closings)?;
         at.pass(&mut self.applied)?;
         at.pass(&mut self.known_until)?;
-        let is_few = |n: &usize| *n <= EXCHANGE_PROBES_MAX;
-        at.pass_if(&mut self.machines, "there are too many probes", is_few)?;
+        let is_few = |n: &usize| *n <= EXCHANGE_MACHINES_MAX;
+        at.pass_if(&mut self.machines, "there are too many machines", is_few)?;
         let machines = self.machines;
         at.map(&mut self.probes, ProbeLives::default, |probe, at| {
             probe.pass_state(nodes, machines, at)
@@ -28,6 +28,13 @@ impl ProbeLives {
         at.pass(&mut self.idle)?;
         at.pass(&mut self.resumes)?;
         at.pass_if(&mut self.machine, "a probe has no number", |n| *n <= machines)?;
+        at.map(
+            &mut self.passed,
+            || 0,
+            |machine, at| {
+                at.pass_if(machine, "a machine has no number", |n| (1..=machines).contains(n))
+            },
+        )?;
         at.pass(&mut self.unseen)?;
         at.map(&mut self.lives, LifeMessages::new, |life, at| life.pass_state(nodes, at))?;
         let has_come = self.lives.values().any(|life| !life.ahead.is_empty());
@@ -72,7 +79,7 @@ impl Consequence {
         if at.restores() {
             *self = match kind {
                 0 => Consequence::Nothing,
-                1 => Consequence::Losses(0, LossNews::default()),
+                1 => Consequence::Losses(0, 0, LossNews::default()),
                 2 => Consequence::Closed(0),
                 3 => Consequence::Clock(0, Vec::new()),
                 4 => Consequence::End(EndOf::Input),
@@ -82,8 +89,9 @@ impl Consequence {
         }
         match self {
             Consequence::Nothing | Consequence::End(_) => Ok(()),
-            Consequence::Losses(node, news) => {
+            Consequence::Losses(node, machine, news) => {
                 at.pass_if(node, "losses are of no node", |node| *node < nodes)?;
+                at.pass(machine)?;
                 at.pass(news)
             }
             Consequence::Closed(watermark) => at.pass(watermark),

@@ -81,7 +81,7 @@ pub(super) fn check(options: &RunOptions, reads_topic: bool) -> anyhow::Result<(
         || options.publish.publish.is_some()
         || options.partitions.run.is_some();
     let is_kept = packet_topic(options).is_some() || options.publish.publish.is_some();
-    if options.publish.kafka_spill.is_some() && !is_kept {
+    if options.publish.stream.kafka_spill.is_some() && !is_kept {
         return Err(usage("--kafka-spill is for -w kafka:// and --publish kafka://"));
     }
     if options.publish.kafka_config.is_some() && !is_for_kafka {
@@ -108,8 +108,8 @@ pub(crate) fn order(
 
 /// The order for the process that carries packets.
 fn packets_order(options: &RunOptions) -> PacketsOrder {
-    let bytes_max = options.publish.kafka_spill_max;
-    let spill = options.publish.kafka_spill.clone();
+    let bytes_max = options.publish.stream.kafka_spill_max;
+    let spill = options.publish.stream.kafka_spill.clone();
     PacketsOrder { spill: spill.map(|folder| SpillOrder { folder, bytes_max }) }
 }
 
