@@ -19,44 +19,19 @@ fn a_program_without_tables_says_how_to_get_them() {
 
 #[cfg(feature = "tables")]
 mod common;
+#[cfg(feature = "tables")]
+#[path = "common/python.rs"]
+mod python;
 
 #[cfg(feature = "tables")]
 mod read {
-    use super::common::{root, skip};
-    use std::path::{Path, PathBuf};
+    use super::common::root;
+    use super::python::packages;
+    use std::path::Path;
     use std::process::Command;
 
     /// The programs that read, by their versions.
     const READERS: [&str; 2] = ["duckdb==2.0.1", "pyarrow==26.0.1"];
-
-    /// A folder that Python finds them in; `None` after saying that a test is skipped.
-    fn readers(test: &str) -> Option<PathBuf> {
-        let folder = root().join("target/tables").join(READERS.join("-"));
-        if folder.is_dir() {
-            return Some(folder);
-        }
-        let all = folder.parent().expect("it has one");
-        std::fs::create_dir_all(all).expect("a folder");
-        let made = tempfile::tempdir_in(all).expect("a folder");
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "-q", "--no-deps", "--only-binary", ":all:"]);
-        match pip.arg("--target").arg(made.path()).args(READERS).output() {
-            Ok(output) if output.status.success() => {
-                // Another test may have been faster.
-                let _ = std::fs::rename(made.path(), &folder);
-                Some(folder)
-            }
-            Ok(output) => {
-                let why = String::from_utf8_lossy(&output.stderr).into_owned();
-                skip(test, &format!("pip fetches no readers: {}", why.trim()));
-                None
-            }
-            Err(e) => {
-                skip(test, &format!("python3 -m pip: {e} (apt-get install python3-pip)"));
-                None
-            }
-        }
-    }
 
     /// The lines that a program of Python prints.
     fn python(readers: &Path, program: &str, args: &[&str]) -> String {
@@ -117,7 +92,10 @@ out.writerows(zip(*columns))
 
     #[test]
     fn pyarrow_reads_what_was_written() {
-        let Some(readers) = readers("tables::pyarrow_reads_what_was_written") else { return };
+        let Some(readers) = packages("tables::pyarrow_reads_what_was_written", &READERS, false)
+        else {
+            return;
+        };
         let folder = tempfile::tempdir().expect("a folder");
         for (format, ending) in [("arrow", "arrows"), ("parquet", "parquet")] {
             for capture in ["fixtures/mixed.pcap", "fixtures/dns.pcap", "fixtures/vlan.pcap"] {
@@ -136,7 +114,10 @@ out.writerows(zip(*columns))
     /// A query of DuckDB over Parquet, and what Weir says to the same question.
     #[test]
     fn duckdb_asks_what_was_written() {
-        let Some(readers) = readers("tables::duckdb_asks_what_was_written") else { return };
+        let Some(readers) = packages("tables::duckdb_asks_what_was_written", &READERS, false)
+        else {
+            return;
+        };
         let folder = tempfile::tempdir().expect("a folder");
         let flows = "packets | where ip | summarize n = count(), bytes = sum(len), first = min(ts) \
                      by ip.src, ip.dst";
@@ -168,7 +149,10 @@ for row in duckdb.sql(f'''
     /// The commands of the documentation over a capture, and what DuckDB is asked there.
     #[test]
     fn commands_of_the_documentation_do_what_they_say() {
-        let Some(readers) = readers("tables::commands_of_the_documentation") else { return };
+        let Some(readers) = packages("tables::commands_of_the_documentation", &READERS, false)
+        else {
+            return;
+        };
         let page = super::common::text("docs/tables.md");
         let place = super::common::workplace();
         let folder = std::path::Path::new(env!("CARGO_BIN_EXE_weir")).parent().expect("a folder");
@@ -221,7 +205,9 @@ for row in duckdb.sql(f'''
     /// A run that is killed leaves whole files, and when it is done again, no row is there twice.
     #[test]
     fn a_run_that_is_killed_leaves_whole_files() {
-        let Some(readers) = readers("tables::a_run_that_is_killed") else { return };
+        let Some(readers) = packages("tables::a_run_that_is_killed", &READERS, false) else {
+            return;
+        };
         let folder = tempfile::tempdir().expect("a folder");
         let place = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
         long_capture(folder.path().join("long.pcap").as_path());
@@ -260,7 +246,9 @@ print(duckdb.sql(f"""select count(*), count(distinct "ip.src"), count(distinct h
     /// Results that are merged are stored as those of one run.
     #[test]
     fn rows_of_a_merge_are_stored() {
-        let Some(readers) = readers("tables::rows_of_a_merge_are_stored") else { return };
+        let Some(readers) = packages("tables::rows_of_a_merge_are_stored", &READERS, false) else {
+            return;
+        };
         let folder = tempfile::tempdir().expect("a folder");
         let place = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
         let query = ["-e", "packets | where ip | summarize n = count() by ip.src every 1s"];
