@@ -2,8 +2,7 @@
 //! params.
 
 use crate::import::imports;
-use crate::lex::lex;
-use crate::parse::parse;
+use crate::parse::{Parsed, parse};
 use crate::query::{Library, Options};
 use crate::tree::Statement;
 
@@ -48,9 +47,12 @@ pub fn params(text: &str) -> Vec<ParamInfo> {
     if text.len() > crate::limits::TEXT_MAX {
         return Vec::new();
     }
-    let comments = lex(text).comments;
-    let statements = parse(text).tree.statements;
-    let params = statements.iter().filter_map(|s| match &s.node {
+    params_of(text, &parse(text))
+}
+
+/// The params of a query that was read.
+fn params_of(text: &str, Parsed { tree, comments, .. }: &Parsed) -> Vec<ParamInfo> {
+    let params = tree.statements.iter().filter_map(|s| match &s.node {
         Statement::Param { name, ty, default } => Some((s.span, name, ty, default)),
         _ => None,
     });
@@ -72,12 +74,13 @@ pub fn params(text: &str) -> Vec<ParamInfo> {
 
 /// The params of a query, and of those of a library that it starts from, each name once.
 pub fn all_params(text: &str, library: Library) -> Vec<ParamInfo> {
-    let mut all = params(text);
     if text.len() > crate::limits::TEXT_MAX {
-        return all;
+        return Vec::new();
     }
+    let parsed = parse(text);
+    let mut all = params_of(text, &parsed);
     let options = Options { library: Some(library), ..Options::default() };
-    for import in imports(&parse(text).tree, &options) {
+    for import in imports(&parsed.tree, &options) {
         for param in params(import.text) {
             if all.iter().all(|known| known.name != param.name) {
                 all.push(param);

@@ -122,7 +122,7 @@ impl Programs {
         let source = &self.sources[number];
         let mut params = self.params_of(number, given);
         let known = source.params();
-        params.extend(self.site.values(&source.program, &known, &params, &source.files())?);
+        params.extend(self.site.values(&source.program, known, &params, &source.files())?);
         Ok(params)
     }
 
@@ -205,7 +205,7 @@ impl Programs {
 
 /// The params that a query has.
 fn names_of_params(source: &Source) -> Vec<String> {
-    source.params().into_iter().map(|param| param.name).collect()
+    source.params().iter().map(|param| param.name.clone()).collect()
 }
 
 /// The name of the param in the query itself, if it is given as one of this query: `program.name`.

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use weir_capture::write::{FilesInUse, ReadAs};
 use weir_engine::functions::Functions;
 use weir_lang::limits::TEXT_MAX;
@@ -31,6 +31,8 @@ pub(crate) struct Source {
     pub(crate) text: String,
     /// The files that were read for it.
     pub(crate) read_from: QueryFiles,
+    /// Its params, once somebody has asked.
+    params: OnceLock<Vec<ParamInfo>>,
 }
 
 /// The files that a query comes from: that of its text, and the tables and lists that it names.
@@ -71,7 +73,8 @@ fn read_text(from: impl io::Read) -> io::Result<String> {
 impl Source {
     /// A text that is in no file.
     pub(crate) fn new(name: String, program: String, text: &str) -> Source {
-        Source { name, program, text: text.to_owned(), read_from: QueryFiles::default() }
+        let (read_from, params) = (QueryFiles::default(), OnceLock::new());
+        Source { name, program, text: text.to_owned(), read_from, params }
     }
 
     /// The query of `-e TEXT`, the `number`th of `all` that are given so.
@@ -153,8 +156,8 @@ impl Source {
     }
 
     /// Its params, and those of the queries of the library that it starts from.
-    pub(crate) fn params(&self) -> Vec<ParamInfo> {
-        weir_lang::all_params(&self.text, library::text)
+    pub(crate) fn params(&self) -> &[ParamInfo] {
+        self.params.get_or_init(|| weir_lang::all_params(&self.text, library::text))
     }
 
     /// The folder of the files that the query names: that of its own file, or else the working

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> anyhow::Result<Status> {
     for source in &sources {
         let mut params = args.params.clone();
         let known = source.params();
-        params.extend(site.values(&source.program, &known, &params, &source.files())?);
+        params.extend(site.values(&source.program, known, &params, &source.files())?);
         let options = Options { params: &params, rules, ..source.options(&functions) };
         if query::compile(source, &options, false, term)?.is_none() {
             status = Status::Usage;
