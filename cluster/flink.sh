@@ -6,17 +6,20 @@
 #
 #   cluster/flink.sh up           builds the jar, starts what does not run, and prints the address
 #   cluster/flink.sh jar          builds the jar alone, and prints where it is
-#   cluster/flink.sh kill N       ends task manager N at once (SIGKILL); `up` starts it again
+#   cluster/flink.sh kill N       ends task manager N at once (SIGKILL), or the job manager where N
+#                                 is `jobmanager`; `up` starts it again
 #   cluster/flink.sh down         ends everything
 #
-# FLINK_PORT sets the port of the REST interface (18081); the next two are used, too.
-# FLINK_TASKMANAGERS sets how many task managers there are (1), each of 2 slots. FLINK_HOME
+# FLINK_PORT sets the port of the REST interface (18081); the next three are used, too. With
+# FLINK_HA=1 a server of ZooKeeper runs beside it, which Flink's jars have: a job manager that was
+# killed goes on with its jobs then. FLINK_TASKMANAGERS sets how many task managers there are (1), each of 2 slots. FLINK_HOME
 # sets the folder of what runs, so that several can run beside each other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VERSION=2.3.0
 PORT=${FLINK_PORT:-18081}
 TASKMANAGERS=${FLINK_TASKMANAGERS:-1}
+HA=${FLINK_HA:-}
 mkdir -p target/cluster
 jars=$PWD/target/cluster/flink-$VERSION
 built=$PWD/target/cluster/weir-flink
@@ -137,6 +140,7 @@ taskmanager.memory.jvm-overhead.min: 192m
 taskmanager.memory.jvm-overhead.max: 192m
 parallelism.default: 2
 heartbeat.interval: 1000
+metrics.fetcher.update-interval: 1000
 heartbeat.timeout: 5000
 restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: 100
@@ -146,6 +150,22 @@ execution.checkpointing.dir: file://$home/checkpoints
 execution.checkpointing.savepoint-dir: file://$home/savepoints
 io.tmp.dirs: $home/tmp
 YAML
+    [ -z "$HA" ] && return
+    cat >>"$home/conf/config.yaml" <<YAML
+high-availability.type: zookeeper
+high-availability.zookeeper.quorum: 127.0.0.1:$((PORT + 3))
+high-availability.storageDir: file://$home/ha
+YAML
+    cat >"$home/conf/zookeeper" <<TEXT
+tickTime=1000
+dataDir=$home/zookeeper
+clientPort=$((PORT + 3))
+clientPortAddress=127.0.0.1
+admin.enableServer=false
+TEXT
+}
+
+log_settings() {
     # Flink has no reader of YAML for this.
     cat >"$home/conf/log4j2.xml" <<XML
 <Configuration>
@@ -166,6 +186,8 @@ for package in java.lang java.lang.reflect java.net java.io java.nio java.text j
     opens+=("--add-opens=java.base/$package=ALL-UNNAMED")
 done
 
+zookeeper=org.apache.flink.shaded.zookeeper3.org.apache.zookeeper.server.ZooKeeperServerMain
+
 # Whether the process of this name runs, by its arguments.
 runs() {
     local pid
@@ -178,8 +200,7 @@ start() {
     local name=$1 memory=$2
     runs "$name" && return
     FLINK_CONF_DIR="$home/conf" setsid java "${opens[@]}" "-Xmx$memory" -XX:+UseSerialGC \
-        -Dlog4j2.configurationFile="$home/conf/log4j2.xml" -cp "$jars/lib/*" "${@:3}" \
-        --configDir "$home/conf" >>"$home/$name.log" 2>&1 </dev/null &
+        -Dlog4j2.configurationFile="$home/conf/log4j2.xml" -cp "$jars/lib/*" "${@:3}" >>"$home/$name.log" 2>&1 </dev/null &
     echo $! >"$home/$name.pid"
 }
 
@@ -198,10 +219,13 @@ up() {
     command -v java >/dev/null || { say "Java is missing (apt-get install default-jre)"; exit 3; }
     jar_ >/dev/null
     configure
-    start jobmanager 640m org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint
+    log_settings
+    [ -z "$HA" ] || start zookeeper 64m "$zookeeper" "$home/conf/zookeeper"
+    start jobmanager 640m org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint \
+        --configDir "$home/conf"
     for number in $(seq "$TASKMANAGERS"); do
         start "taskmanager$number" 512m -XX:MaxDirectMemorySize=320m \
-            org.apache.flink.runtime.taskexecutor.TaskManagerRunner
+            org.apache.flink.runtime.taskexecutor.TaskManagerRunner --configDir "$home/conf"
     done
     for _ in $(seq 240); do
         [ "$(slots)" -ge "$TASKMANAGERS" ] && { echo "http://127.0.0.1:$PORT"; return; }
@@ -226,7 +250,7 @@ end() {
 }
 
 down() {
-    for file in "$home"/taskmanager*.pid "$home"/jobmanager.pid; do
+    for file in "$home"/taskmanager*.pid "$home"/jobmanager.pid "$home"/zookeeper.pid; do
         [ -e "$file" ] && end "$(basename "$file" .pid)" TERM
     done
     return 0
@@ -235,7 +259,10 @@ down() {
 case ${1:-} in
     up) up ;;
     jar) jar_ ;;
-    kill) end "taskmanager${2:-1}" KILL ;;
+    kill) case ${2:-1} in
+        jobmanager) end jobmanager KILL ;;
+        *) end "taskmanager${2:-1}" KILL ;;
+    esac ;;
     down) down ;;
     *) say "what to do: up, jar, kill N or down"; exit 2 ;;
 esac

@@ -5,14 +5,14 @@ use std::io;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_sink::TimeFormat;
 use weir_sink::copy::CopyLines;
-use weir_sink::json::Objects;
+use weir_sink::keyed::KeyedRows;
 use weir_sink::lines::LineFormat;
 
 /// The number of the output of events; rows have that of their pipeline.
 pub const EVENTS: u16 = u16::MAX;
 
-/// Takes lines: of each the number of its output (u16), its length (u32), both big endian, and its
-/// bytes.
+/// Takes lines: of each the number of its output (u16), then its key and its bytes, each after its
+/// length (u32), all big endian. A key without bytes is none.
 pub type Give<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
 /// How rows are written.
@@ -26,48 +26,81 @@ pub enum RowForm {
 
 /// Lines that were not handed over yet.
 pub(crate) struct Lines {
-    format: Box<dyn LineFormat + Send>,
-    form: RowForm,
+    format: RowLines,
     waiting: Vec<u8>,
+}
+
+/// The writer of rows.
+enum RowLines {
+    Json(KeyedRows),
+    Copy(CopyLines),
 }
 
 impl Lines {
     pub(crate) fn new(outputs: &[Output], form: RowForm, times: TimeFormat) -> io::Result<Lines> {
-        let mut format: Box<dyn LineFormat + Send> = match form {
-            RowForm::Json => Box::new(Objects::new(times)),
-            RowForm::Copy => Box::new(CopyLines::default()),
+        let format = match form {
+            RowForm::Json => RowLines::Json(KeyedRows::new(outputs, times)),
+            RowForm::Copy => {
+                let mut lines = CopyLines::default();
+                lines.open(outputs, &mut Vec::new())?;
+                RowLines::Copy(lines)
+            }
         };
-        format.open(outputs, &mut Vec::new())?;
-        Ok(Lines { format, form, waiting: Vec::new() })
-    }
-
-    fn line(&mut self, output: u16, write: impl FnOnce(&dyn LineFormat, &mut Vec<u8>)) {
-        self.waiting.extend(output.to_be_bytes());
-        let at = self.waiting.len();
-        self.waiting.extend([0; 4]);
-        write(&*self.format, &mut self.waiting);
-        let is_json = output == EVENTS || self.form == RowForm::Json;
-        if is_json && self.waiting.last() == Some(&b'\n') {
-            self.waiting.pop();
-        }
-        let len = (self.waiting.len() - at - 4) as u32;
-        self.waiting[at..at + 4].copy_from_slice(&len.to_be_bytes());
+        Ok(Lines { format, waiting: Vec::new() })
     }
 
     /// Adds an event.
     pub(crate) fn event(&mut self, event: &serde_json::Value) {
-        self.line(EVENTS, |_, to| to.extend(event.to_string().bytes()));
+        add(&mut self.waiting, EVENTS, &[], event.to_string().as_bytes());
+    }
+
+    /// Adds rows, and hands lines over whenever there are many.
+    fn rows(&mut self, output: usize, rows: &Rows, give: Give<'_>) -> io::Result<()> {
+        let Lines { format, waiting } = self;
+        let mut take = |key: &[u8], line: &[u8]| {
+            add(waiting, output as u16, key, line);
+            match waiting.len() >= LINES_BYTES {
+                true => hand_over(waiting, &mut *give),
+                false => Ok(()),
+            }
+        };
+        match format {
+            RowLines::Json(keyed) => {
+                keyed.each(output, rows, |key, line| take(key.unwrap_or_default(), line))
+            }
+            RowLines::Copy(lines) => {
+                let mut line = Vec::new();
+                for i in 0..rows.len {
+                    line.clear();
+                    lines.row(&mut line, output, rows, i);
+                    take(&[], &line)?;
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Hands over what waits.
     pub(crate) fn give(&mut self, give: Give<'_>) -> io::Result<()> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let given = give(&self.waiting);
-        self.waiting.clear();
-        given
+        hand_over(&mut self.waiting, give)
     }
+}
+
+fn add(waiting: &mut Vec<u8>, output: u16, key: &[u8], line: &[u8]) {
+    waiting.extend(output.to_be_bytes());
+    for part in [key, line] {
+        waiting.extend((part.len() as u32).to_be_bytes());
+        waiting.extend(part);
+    }
+}
+
+fn hand_over(waiting: &mut Vec<u8>, give: Give<'_>) -> io::Result<()> {
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let given = give(waiting);
+    waiting.clear();
+    given
 }
 
 /// Rows on their way out.
@@ -82,13 +115,7 @@ impl Sink for Outward<'_, '_> {
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        for i in 0..rows.len {
-            self.lines.line(output as u16, |format, to| format.row(to, output, rows, i));
-            if self.lines.waiting.len() >= LINES_BYTES {
-                self.lines.give(&mut *self.give)?;
-            }
-        }
-        Ok(())
+        self.lines.rows(output, rows, &mut *self.give)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -18,6 +18,10 @@ pub(crate) struct ProbeRun {
     pub(crate) is_refused: bool,
     /// How its latest life that was not refused reads packets.
     pub(crate) rules: Option<PacketRules>,
+    /// Messages that did not come.
+    pub(crate) missing: u64,
+    /// Lives that broke off before the latest one.
+    pub(crate) broken: u64,
     /// Messages that there was no room for, in their order.
     pub(crate) waiting: VecDeque<WaitingMessage>,
 }
@@ -38,6 +42,8 @@ impl ProbeRun {
             heads: BTreeSet::new(),
             is_refused: false,
             rules: None,
+            missing: 0,
+            broken: 0,
             waiting: VecDeque::new(),
         }
     }

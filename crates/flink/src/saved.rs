@@ -34,6 +34,10 @@ struct SavedProbe {
     heads: BTreeSet<u64>,
     is_refused: bool,
     rules: Option<PacketRules>,
+    #[serde(default)]
+    missing: u64,
+    #[serde(default)]
+    broken: u64,
     /// Of a message of which parts are missing: its epoch, the parts that have come, those there
     /// are, and the bytes of the former.
     unfinished: Option<(u64, u64, u64, usize)>,
@@ -53,6 +57,8 @@ impl Tier {
                 heads: run.heads.clone(),
                 is_refused: run.is_refused,
                 rules: run.rules.clone(),
+                missing: run.missing,
+                broken: run.broken,
                 unfinished: (run.assembler.unfinished())
                     .map(|m| (m.epoch, m.have, m.n, m.bytes.len())),
                 waiting: run.waiting.iter().map(|m| (m.epoch, m.bytes.len())).collect(),
@@ -151,6 +157,8 @@ impl SavedProbe {
         run.heads = self.heads;
         run.is_refused = self.is_refused;
         run.rules = self.rules;
+        run.missing = self.missing;
+        run.broken = self.broken;
         run.id = ProducerId::named(name, 0).probe;
         Some(run)
     }

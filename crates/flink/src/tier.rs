@@ -9,7 +9,7 @@ use crate::record::TopicRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use weir_cluster::ProbeHead;
+use weir_cluster::{ProbeHead, ProbeProgress, ProbeStanding};
 use weir_engine::exchange::{Receipt, Receiver, UnreadableMessage};
 use weir_engine::functions::Functions;
 use weir_engine::limits::EXCHANGE_PROBES_MAX;
@@ -133,6 +133,52 @@ impl Tier {
         error.map_or(Ok(self.counts), |error| Err(TierFault::new(error)))
     }
 
+    /// How far each probe is, by name: nothing once the merge has finished.
+    pub fn progress(&self) -> Vec<ProbeProgress> {
+        let Some(receiver) = &self.receiver else { return Vec::new() };
+        let runs = || self.probes.values();
+        let furthest = runs().map(|run| receiver.closed_by(run.id)).max();
+        let waited = runs().filter(|run| receiver.waits_for(run.id));
+        let least = waited.map(|run| receiver.closed_by(run.id)).min();
+        let open: BTreeSet<u128> = receiver.open_probes().collect();
+        let probe = |(name, run): (&String, &ProbeRun)| {
+            let closed = receiver.closed_by(run.id);
+            let shown = closed.saturating_sub(self.lateness_ns);
+            ProbeProgress {
+                probe: name.clone(),
+                closed: (closed > i64::MIN).then_some(shown),
+                delay: None,
+                missing: run.missing,
+                broken: run.broken,
+                standing: match receiver.waits_for(run.id) {
+                    true if Some(closed) == least && Some(closed) < furthest => {
+                        ProbeStanding::Slowest
+                    }
+                    true => ProbeStanding::Ahead,
+                    false if run.is_refused => ProbeStanding::Refused,
+                    false if open.contains(&run.id) => ProbeStanding::Retired,
+                    false => ProbeStanding::Ended,
+                },
+            }
+        };
+        self.probes.iter().map(probe).collect()
+    }
+
+    /// The same as lines: the name of a probe, a tab, and its progress as JSON.
+    ///
+    /// # Errors
+    /// Where that can't be written.
+    pub fn progress_lines(&self) -> Result<Vec<u8>, TierFault> {
+        let mut lines = Vec::new();
+        for probe in self.progress() {
+            lines.extend(probe.probe.bytes());
+            lines.push(b'\t');
+            serde_json::to_writer(&mut lines, &probe).map_err(TierFault::new)?;
+            lines.push(b'\n');
+        }
+        Ok(lines)
+    }
+
     fn turn<'a, 'g>(&'a mut self, give: Give<'g>) -> Result<Turn<'a, 'g>, TierFault> {
         let finished = || TierFault::new("the merge has finished");
         let receiver = self.receiver.as_mut().ok_or_else(finished)?;
@@ -229,13 +275,14 @@ impl Turn<'_, '_> {
             }
             return;
         }
-        if run.begin(head.epoch) {
+        let (id, is_refused) = (run.id, run.is_refused);
+        if self.begins(name, head.epoch) {
             // If nothing else comes of it, nobody knows what it saw.
-            self.receiver.begin_life(run.id, head.epoch);
-        } else if run.is_refused {
+            self.receiver.begin_life(id, head.epoch);
+        } else if is_refused {
             return;
         }
-        self.receiver.set_resuming(run.id, head.resumes);
+        self.receiver.set_resuming(id, head.resumes);
         if !is_known && head.clock.is_some_and(|clock| clock.max_error().is_none()) {
             let why = "its clock is not synchronised, as the kernel there says: its packets count \
                        in the windows of that clock";
@@ -249,6 +296,17 @@ impl Turn<'_, '_> {
         if let Some(run) = self.probes.get_mut(name) {
             run.rules = Some(head.rules.clone());
         }
+    }
+
+    /// Another life of a probe begins, or is gone on with; whether it does.
+    fn begins(&mut self, name: &str, epoch: u64) -> bool {
+        let Some(run) = self.probes.get_mut(name) else { return false };
+        let before = run.epoch;
+        let begins = run.begin(epoch);
+        if begins && before.is_some() && self.receiver.open_probes().any(|open| open == run.id) {
+            run.broken = run.broken.saturating_add(1);
+        }
+        begins
     }
 
     /// Why a life does not go together with the job, if it does not.
@@ -274,8 +332,8 @@ impl Turn<'_, '_> {
     }
 
     fn message(&mut self, name: &str, message: WaitingMessage) {
+        self.begins(name, message.epoch);
         let Some(run) = self.probes.get_mut(name) else { return };
-        run.begin(message.epoch);
         if run.is_refused && run.epoch == Some(message.epoch) {
             self.counts.refused += 1;
         } else if run.waiting.is_empty() {
@@ -317,6 +375,9 @@ impl Turn<'_, '_> {
         let missing = self.receiver.skip_missing(id, message.epoch, &mut self.out);
         if missing > 0 {
             self.counts.missing = self.counts.missing.saturating_add(missing);
+            if let Some(run) = self.probes.get_mut(name) {
+                run.missing = run.missing.saturating_add(missing);
+            }
             let event = json!({ "event": "missing", "probe": name, "messages": missing });
             self.out.lines.event(&event);
         }

@@ -71,6 +71,11 @@ fn bytes(env: &mut JNIEnv<'_>, bytes: &JByteArray<'_>) -> Result<Vec<u8>, String
     env.convert_byte_array(bytes).map_err(|fault| fault.to_string())
 }
 
+fn array(env: &mut JNIEnv<'_>, bytes: &[u8]) -> Result<jbyteArray, String> {
+    let array = env.byte_array_from_slice(bytes).map(|array| array.into_raw());
+    array.map_err(|fault| fault.to_string())
+}
+
 /// Hands lines to an object that has a method `take`.
 fn hand(env: &mut JNIEnv<'_>, to: &JObject<'_>, lines: &[u8]) -> jni::errors::Result<()> {
     let array = env.byte_array_from_slice(lines)?;
@@ -187,11 +192,22 @@ extern "system" fn Java_weir_engine_Native_save<'l>(
     _: JClass<'l>,
     handle: jlong,
 ) -> jbyteArray {
-    let saved = with(handle, Tier::save).and_then(|state| {
-        let array = env.byte_array_from_slice(&state).map(|array| array.into_raw());
-        array.map_err(|fault| fault.to_string())
-    });
+    let saved = with(handle, Tier::save).and_then(|state| array(&mut env, &state));
     give(&mut env, saved, std::ptr::null_mut())
+}
+
+/// `byte[] progress(long handle)`: a line for each probe, its name, a tab, and how far it is as
+/// JSON.
+// SAFETY: no other function has this name.
+#[unsafe(no_mangle)]
+extern "system" fn Java_weir_engine_Native_progress<'l>(
+    mut env: JNIEnv<'l>,
+    _: JClass<'l>,
+    handle: jlong,
+) -> jbyteArray {
+    let told = with(handle, |tier| tier.progress_lines());
+    let told = told.and_then(|told| array(&mut env, &told));
+    give(&mut env, told, std::ptr::null_mut())
 }
 
 /// `void close(long handle)`; one that is closed may be closed again.

@@ -26,6 +26,7 @@ mod tables;
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use common::{root, skip, workplace};
+use over_wires::until;
 use same_rows::are_the_same;
 use std::cell::RefCell;
 use std::fs;
@@ -463,6 +464,7 @@ impl Cluster {
             ("KAFKA_SECURE", "1".to_owned()),
             ("FLINK_PORT", "18581".to_owned()),
             ("FLINK_HOME", home("test-flink")),
+            ("FLINK_HA", "1".to_owned()),
         ];
         let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let cluster = Cluster { settings, jars, _only: only };
@@ -538,6 +540,11 @@ impl Cluster {
         weir(&[&["cluster", "submit", "-e", places::QUERY][..], &servers, more].concat())
     }
 
+    /// Waits until the state of a job says this.
+    fn says(&self, job: &str, what: &str) {
+        until(&format!("{job}: {what}"), || self.ask(&["status", job]).contains(what));
+    }
+
     fn ask(&self, args: &[&str]) -> String {
         printed(&[&["cluster"][..], args, &["--flink", "127.0.0.1:18581"]].concat())
     }
@@ -582,7 +589,7 @@ fn jobs_on_flink_give_the_rows_of_one_run() {
     alerts::random_rows_give_the_alerts_of_one_run(&cluster);
     losses::rows_say_what_was_lost(&cluster);
     alerts::the_library_gives_the_rows_of_one_run(&cluster);
-    kills::a_killed_task_manager_changes_no_total(&cluster);
+    kills::killed_servers_change_no_total(&cluster);
     kills::another_run_may_read_in_another_way(&cluster);
 }
 

@@ -6,7 +6,7 @@ mod common;
 
 use common::{ReadingOptions, open, program, queries, root, text};
 use proptest::prelude::*;
-use weir_cluster::{PacketRules, ProbeHead};
+use weir_cluster::{PacketRules, ProbeHead, ProbeStanding};
 use weir_engine::exchange::{Producer, ProducerId, Receiver, needs};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Sink as _;
@@ -92,18 +92,28 @@ impl Sent {
 #[derive(Default)]
 struct Given {
     rows: Vec<String>,
+    /// Of each row; empty where it has none.
+    keys: Vec<String>,
     events: Vec<String>,
 }
 
 impl Given {
     fn add(&mut self, mut lines: &[u8]) {
-        while let Some((front, rest)) = lines.split_first_chunk::<6>() {
-            let output = u16::from_be_bytes([front[0], front[1]]);
-            let len = u32::from_be_bytes([front[2], front[3], front[4], front[5]]) as usize;
-            let line = String::from_utf8(rest[..len].to_vec()).expect("JSON is UTF-8");
-            let to = if output == EVENTS { &mut self.events } else { &mut self.rows };
-            to.push(line);
-            lines = &rest[len..];
+        let text = |lines: &mut &[u8]| {
+            let (len, rest) = lines.split_first_chunk().expect("a length");
+            let (text, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
+            *lines = rest;
+            String::from_utf8(text.to_vec()).expect("JSON is UTF-8")
+        };
+        while let Some((output, rest)) = lines.split_first_chunk() {
+            lines = rest;
+            let (key, line) = (text(&mut lines), text(&mut lines));
+            if u16::from_be_bytes(*output) == EVENTS {
+                self.events.push(line);
+            } else {
+                self.keys.push(key);
+                self.rows.push(line);
+            }
         }
     }
 
@@ -261,6 +271,76 @@ fn who_does_not_belong_to_a_job_is_told_of() {
     assert!(given.has(&["\"late\"", "\"a\""]) && given.rows.len() == rows);
     let counts = tier.take(&Sent::retires("a"), &mut |_| Ok(())).expect("it goes on");
     assert!(counts.missing == 1 && counts.refused >= 6 && counts.late > 0, "{counts:?}");
+}
+
+/// The key of a row has the columns that it is grouped by.
+#[test]
+fn rows_of_a_group_have_its_key() {
+    let query = "packets | summarize n = count() by ip.src, ip.proto every 1s";
+    for (query, keys) in [
+        (query.to_owned(), Some("\"ip.src\":")),
+        (format!("{query} | summarize n = sum(n) every 10s"), None),
+    ] {
+        let plan = plan(&query);
+        let mut tier = Tier::open(&job(&plan), &terms(&["a"], true)).expect("it opens");
+        let mut given = Given::default();
+        let sent = Sent::new(&plan, "a", 1, "syn_flood.pcap");
+        sent.records().iter().for_each(|record| given.take(&mut tier, record));
+        given.finish(&mut tier);
+        assert!(!given.rows.is_empty() && given.rows.len() == given.keys.len());
+        for (key, row) in given.keys.iter().zip(&given.rows) {
+            let Some(begins) = keys else {
+                assert_eq!(key, "");
+                continue;
+            };
+            let inner = key.strip_prefix('{').and_then(|key| key.strip_suffix('}'));
+            let inner = inner.unwrap_or_else(|| panic!("{key}"));
+            assert!(inner.starts_with(begins) && inner.contains("\"ip.proto\":"), "{key}");
+            assert!(row.contains(inner) && !inner.contains("\"n\""), "{key}: {row}");
+        }
+    }
+}
+
+#[test]
+fn probes_say_how_far_they_are() {
+    let plan = plan(QUERY);
+    let (job, terms) = (job(&plan), terms(&["a", "b"], false));
+    let mut given = Given::default();
+    let mut tier = Tier::open(&job, &terms).expect("it opens");
+    let standings = |tier: &Tier| {
+        let all = tier.progress();
+        let names: Vec<&str> = all.iter().map(|probe| &*probe.probe).collect();
+        assert_eq!(names, ["a", "b"]);
+        [all[0].standing, all[1].standing]
+    };
+    // Nothing has come of any: none of them holds up another.
+    assert_eq!(standings(&tier), [ProbeStanding::Ahead; 2]);
+    let [a, b] = ["a", "b"].map(|name| Sent::new(&plan, name, 5, "syn_flood.pcap").records());
+    a[..a.len() - 1].iter().for_each(|record| given.take(&mut tier, record));
+    assert_eq!(standings(&tier), [ProbeStanding::Ahead, ProbeStanding::Slowest]);
+    let state = tier.save().expect("it goes on");
+    let mut tier = Tier::restore(&job, &terms, &state).expect("it is its own");
+    let [a_far, b_far] = &tier.progress()[..] else { panic!("two probes") };
+    assert!(a_far.closed.is_some() && b_far.closed.is_none() && a_far.missing == 0);
+    // The second message of b never comes, and its run breaks off.
+    b.iter().enumerate().filter(|(n, _)| *n != 2 && n + 1 < b.len()).for_each(|(_, record)| {
+        given.take(&mut tier, record);
+    });
+    let next = Sent::new(&plan, "b", 6, "syn_flood.pcap").records();
+    given.take(&mut tier, &next[0]);
+    let far = &tier.progress()[1];
+    assert_eq!((far.missing, far.broken, far.standing), (1, 1, ProbeStanding::Slowest));
+    given.take(&mut tier, &a[a.len() - 1]);
+    given.take(&mut tier, &Sent::retires("b"));
+    assert_eq!(standings(&tier), [ProbeStanding::Ended, ProbeStanding::Retired]);
+    let mut other = Sent::new(&plan, "b", 7, "mixed.pcap");
+    other.head.fingerprint = "0".repeat(32);
+    given.take(&mut tier, &other.records()[0]);
+    assert_eq!(standings(&tier)[1], ProbeStanding::Refused);
+    let lines = String::from_utf8(tier.progress_lines().expect("JSON")).expect("UTF-8");
+    assert!(lines.starts_with("a\t{") && lines.contains("\nb\t{"), "{lines}");
+    given.finish(&mut tier);
+    assert!(tier.progress().is_empty());
 }
 
 /// Nothing waits for a probe that is retired, or that the job goes on without.

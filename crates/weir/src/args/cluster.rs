@@ -15,6 +15,7 @@ Examples:
       --probes north,south --jar weir-flink.jar
   weir cluster submit flows.weir --kafka localhost:9092 --topic partials --to flows \\
       --probes north,south --database jdbc:postgresql://localhost/weir?user=weir
+  weir cluster explain flows.weir
   weir cluster list
   weir cluster retire north --topic kafka://localhost:9092/partials
   weir cluster savepoint --cancel 5c3ff3a6c1e5dd5a2dd5ac9d5a4d5cb1";
@@ -32,9 +33,11 @@ pub(crate) struct ClusterArgs {
 pub(crate) enum ClusterCommand {
     /// Start a job on Flink that merges the partial results of a topic, and print its number
     Submit(Box<SubmitArgs>),
+    /// Show which parts of queries run at the probes, and which in a job, and why
+    Explain(Box<ClusterQueryArgs>),
     /// List the jobs on Flink
     List(FlinkArgs),
-    /// Show the state of a job, and what went through its stages
+    /// Show the state of a job, what went through its stages, and how far its probes are
     Status(JobArgs),
     /// End a job; what it has not committed is lost
     Cancel(JobArgs),

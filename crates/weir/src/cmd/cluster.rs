@@ -2,6 +2,7 @@
 
 mod client;
 mod jobs;
+mod progress;
 mod rest;
 
 use super::merge::refuse_metrics;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &ClusterArgs, term: &Term) -> anyhow::Result<Status> {
             Some(job) => jobs::submit(args, &job),
             None => Ok(Status::Usage),
         },
+        ClusterCommand::Explain(args) => super::explain::of_job(args, term),
         ClusterCommand::List(args) => jobs::list(args),
         ClusterCommand::Status(args) => jobs::status(args),
         ClusterCommand::Retire(args) => {

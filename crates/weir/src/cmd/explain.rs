@@ -3,8 +3,9 @@
 
 mod kernel;
 
-use crate::args::{ExplainArgs, PlanFormat};
+use crate::args::{ClusterQueryArgs, ExplainArgs, PlanFormat};
 use crate::exit::{Status, usage};
+use crate::exports;
 use crate::programs::Programs;
 use crate::query::Source;
 use crate::site::Site;
@@ -17,9 +18,10 @@ use weir_engine::exchange::{Producer, ProducerId, needs};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_engine::run::Options;
-use weir_plan::Program;
+use weir_flink::FlinkJob;
 use weir_plan::keys::KeyField;
 use weir_plan::physical::{Needs, Physical};
+use weir_plan::{Program, TimeZone};
 use weir_sink::TimeFormat;
 use weir_sink::schema::json_schema;
 
@@ -51,23 +53,69 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
         Some(cut) => cut.text(&program, args.workers.get()),
         None => weir_plan::print::explain(&program, args.workers.get()),
     };
+    let mut text = with_params(&programs, &args.params, &plan)?;
+    if args.cluster {
+        text += &probes(&program, &functions);
+    }
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(Status::Ok)
+}
+
+/// The same for a job on Flink: the parts that run at the probes, and those that run there.
+pub(super) fn of_job(args: &ClusterQueryArgs, term: &Term) -> anyhow::Result<Status> {
+    let site = Site::read(args.site.site.as_deref(), term)?;
+    let programs = Programs::given(&args.expressions, &args.queries)?.with_site(site);
+    let programs = programs.with_rules(args.rules.rules()?);
+    let functions = Functions::default();
+    let compiled = programs.compile(&args.params, false, &functions, false, term)?;
+    let Some(program) = compiled else { return Ok(Status::Usage) };
+    let plan = weir_plan::print::explain(&program, 1);
+    let text = with_params(&programs, &args.params, &plan)? + &probes(&program, &functions);
+    let text = text + &job(&program, args.rules.time_zone.0);
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(Status::Ok)
+}
+
+/// The plan, after the params of each query.
+fn with_params(
+    programs: &Programs,
+    given: &[(String, String)],
+    plan: &str,
+) -> anyhow::Result<String> {
     let hides = plan.contains("anonymize");
     let mut text = String::new();
     for (number, source) in programs.sources().iter().enumerate() {
         if programs.sources().len() > 1 {
             let _ = writeln!(text, "program {}: {}", source.program, source.name);
         }
-        text += &params(source, &programs.all_params_of(number, &args.params)?, hides);
+        text += &params(source, &programs.all_params_of(number, given)?, hides);
     }
     if !text.is_empty() {
         text.push('\n');
     }
-    text += &plan;
-    if args.cluster {
-        text += &probes(&program, &functions);
+    Ok(text + plan)
+}
+
+/// The tasks of a job on Flink, or why there is none.
+fn job(program: &Program, zone: Option<TimeZone>) -> String {
+    let metrics = exports::names(program);
+    if !metrics.is_empty() {
+        return format!("\non Flink: no\n  why: a job exports no metrics ({metrics})\n");
     }
-    std::io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(Status::Ok)
+    let job = match FlinkJob::new(&Physical::new(program, &[]), zone) {
+        Ok(job) => job,
+        Err(why) => return format!("\non Flink: no\n  why: {why}\n"),
+    };
+    let ends = match job.is_endless() {
+        true => "  --bounded: needed, since a `summarize` without `every` waits for the end\n",
+        false => "",
+    };
+    format!(
+        "\non Flink: the machine level as a job (weir cluster submit)\n  \
+         source: the records of the topic that probes publish to; tasks share its partitions\n  \
+         merge: the machine level, in one task, with its state in each checkpoint\n  \
+         sink: rows as JSON into a topic, or into a table for each output, exactly once\n{ends}"
+    )
 }
 
 /// How several probes run a program together, or why they can't.

@@ -3,8 +3,8 @@
 use crate::common::workplace;
 use crate::{ANY, Cluster, fixture, place, printed, publish, sorted};
 
-/// A task manager is killed among windows, and again before groups come late.
-pub(crate) fn a_killed_task_manager_changes_no_total(cluster: &Cluster) {
+/// A task manager is killed among windows, and the job manager before groups come late.
+pub(crate) fn killed_servers_change_no_total(cluster: &Cluster) {
     const QUERY: &str = "packets | summarize n = count(), bytes = sum(len), \
         d = distinct(ip.dst, 5), a = approx_distinct(sport) by ip.src every 1s";
     let folder = workplace();
@@ -15,6 +15,8 @@ pub(crate) fn a_killed_task_manager_changes_no_total(cluster: &Cluster) {
     // The first messages: some windows close, others stay open.
     cluster.produce("killed", &["--to", "7", &a, "--to", "5", &b]);
     cluster.consume("totals", 1);
+    cluster.says(&job, "probe b: windows that end until");
+    cluster.says(&job, "the other probes wait for it");
     cluster.flink(&["kill", "1"]);
     cluster.flink(&["up"]);
     cluster.produce("killed", &["--from", "3", &a, &b]);
@@ -34,7 +36,7 @@ pub(crate) fn a_killed_task_manager_changes_no_total(cluster: &Cluster) {
         "--probe",
         "a",
     ]);
-    cluster.flink(&["kill", "1"]);
+    cluster.flink(&["kill", "jobmanager"]);
     cluster.flink(&["up"]);
     cluster.produce("killed", &["--garbage", "b", "--garbage", "nobody", &again]);
     let events = cluster.consume("totals-events", 5);
@@ -42,6 +44,9 @@ pub(crate) fn a_killed_task_manager_changes_no_total(cluster: &Cluster) {
     assert!(events.contains("\"probe\":\"b\",\"why\":\"the message breaks off"), "{events}");
     assert!(events.contains("\"probe\":\"nobody\",\"why\":\"it is not among"), "{events}");
     assert_eq!(sorted(&cluster.consume("totals", merged.lines().count())), sorted(&merged));
+    cluster.says(&job, "probe b: ");
+    cluster.says(&job, "its run is refused");
+    cluster.says(&job, "groups left out, whose windows were out (late): ");
     let savepoint = cluster.ask(&["savepoint", "--cancel", &job]);
     assert!(savepoint.starts_with("file:"), "{savepoint}");
 }

@@ -1,6 +1,7 @@
 //! Jobs on a cluster of Flink: to start them, to ask for them, to end them.
 
 use super::client;
+use super::progress::JobProgress;
 use super::rest::Rest;
 use crate::args::{FlinkArgs, JobArgs, SavepointArgs, SubmitArgs};
 use crate::exit::{Status, usage};
@@ -102,7 +103,7 @@ pub(super) fn list(args: &FlinkArgs) -> anyhow::Result<Status> {
     say(&text)
 }
 
-/// Prints the state of a job, and what went through each of its stages.
+/// Prints the state of a job, what went through each of its stages, and how far its probes are.
 pub(super) fn status(args: &JobArgs) -> anyhow::Result<Status> {
     let rest = Rest::new(&args.flink)?;
     let job = rest.get(&format!("/jobs/{}", args.job))?;
@@ -118,6 +119,8 @@ pub(super) fn status(args: &JobArgs) -> anyhow::Result<Status> {
             word(&stage["name"])
         );
     }
+    let stages = job["vertices"].as_array().map_or(&[][..], Vec::as_slice);
+    text += &JobProgress::ask(&rest, &args.job, stages)?.text();
     let points = rest.get(&format!("/jobs/{}/checkpoints", args.job))?;
     let count = |key: &str| points["counts"][key].as_u64().unwrap_or(0);
     text += &format!(

@@ -236,6 +236,18 @@ fn reason(answer: &Json) -> String {
     line.map_or_else(|| "nothing more".to_owned(), |line| line.trim().to_owned())
 }
 
+/// A text as a part of a query: all but letters and digits of ASCII, `-`, `.` and `_` is escaped
+/// (RFC 3986).
+pub(super) fn escaped(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

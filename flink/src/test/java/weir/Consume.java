@@ -10,7 +10,7 @@ import org.apache.flink.kafka.shaded.org.apache.kafka.common.TopicPartition;
 import org.apache.flink.kafka.shaded.org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * {@code Consume HOST:PORT TOPIC LINES SECONDS}: prints what is committed in a topic, until there
+ * {@code Consume HOST:PORT TOPIC LINES SECONDS [keys]}: prints what is committed in a topic, until there
  * are so many lines, and then for two seconds more; or until the time is over.
  */
 public final class Consume {
@@ -32,7 +32,10 @@ public final class Consume {
             while (System.nanoTime() < end) {
                 Duration wait = Duration.ofMillis(200);
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(wait)) {
-                    System.out.println(new String(record.value(), StandardCharsets.UTF_8));
+                    String key = record.key() == null ? "-"
+                            : new String(record.key(), StandardCharsets.UTF_8);
+                    System.out.println((args.length > 4 ? key + " " : "")
+                            + new String(record.value(), StandardCharsets.UTF_8));
                     lines++;
                 }
                 if (lines >= wanted && !waited) {

@@ -54,7 +54,7 @@ public final class MergeFiles {
         List<String> probes = streams.stream().map(ProbeFile::probe).distinct().toList();
         MergeFiles merge = new MergeFiles(job, probes, restores == 0 ? 0 : Integer.parseInt(args[1]));
         merge.all(streams);
-        merge.tier.finish(MergeFiles::print);
+        merge.tier.finish(Lines.each(MergeFiles::print));
         merge.tier.close();
     }
 
@@ -96,7 +96,7 @@ public final class MergeFiles {
                 stream.probe().getBytes(StandardCharsets.UTF_8), value);
         byte[] epoch = Long.toUnsignedString(stream.epoch()).getBytes(StandardCharsets.UTF_8);
         record.headers().add("weir-epoch", epoch);
-        tier.take(Incoming.packed(record), MergeFiles::print);
+        tier.take(Incoming.packed(record), Lines.each(MergeFiles::print));
         records++;
         if (restoreEach > 0 && records % restoreEach == 0) {
             byte[] state = tier.save();
@@ -105,14 +105,8 @@ public final class MergeFiles {
         }
     }
 
-    private static void print(byte[] lines) {
-        ByteBuffer rest = ByteBuffer.wrap(lines);
-        while (rest.hasRemaining()) {
-            PrintStream to = Short.toUnsignedInt(rest.getShort()) == Lines.EVENTS
-                    ? System.err : System.out;
-            byte[] line = new byte[rest.getInt()];
-            rest.get(line);
-            to.println(new String(line, StandardCharsets.UTF_8));
-        }
+    private static void print(int output, byte[] key, byte[] line) {
+        PrintStream to = output == Lines.EVENTS ? System.err : System.out;
+        to.println(new String(line, StandardCharsets.UTF_8));
     }
 }

@@ -1,5 +1,7 @@
 package weir.engine;
 
+import java.nio.ByteBuffer;
+
 /** Takes what a merge puts out. */
 @FunctionalInterface
 public interface Lines {
@@ -7,8 +9,29 @@ public interface Lines {
     int EVENTS = 0xffff;
 
     /**
-     * Takes lines: of each the number of its output in two bytes, its length in four, and its
-     * bytes.
+     * Takes lines: of each the number of its output in two bytes, then its key and the line, each
+     * after its length in four bytes.
      */
     void take(byte[] lines);
+
+    /** Takes one of them; the key is empty where there is none. */
+    @FunctionalInterface
+    interface One {
+        void take(int output, byte[] key, byte[] line);
+    }
+
+    /** The same for who wants one after the other. */
+    static Lines each(One to) {
+        return lines -> {
+            ByteBuffer rest = ByteBuffer.wrap(lines);
+            while (rest.hasRemaining()) {
+                int output = Short.toUnsignedInt(rest.getShort());
+                byte[] key = new byte[rest.getInt()];
+                rest.get(key);
+                byte[] line = new byte[rest.getInt()];
+                rest.get(line);
+                to.take(output, key, line);
+            }
+        };
+    }
 }

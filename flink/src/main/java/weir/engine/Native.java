@@ -35,6 +35,9 @@ final class Native {
     /** All that it holds. */
     static native byte[] save(long handle);
 
+    /** How far probes are: a line for each, its name, a tab, and JSON. */
+    static native byte[] progress(long handle);
+
     /** Lets it go; one that is gone is no error. */
     static native void close(long handle);
 

@@ -1,6 +1,9 @@
 package weir.engine;
 
+import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
 
 /** The merge of a job, and all stages above it. The thread that makes it calls it. */
 public final class Tier implements AutoCloseable {
@@ -31,6 +34,13 @@ public final class Tier implements AutoCloseable {
     /** All that it holds. */
     public byte[] save() {
         return Native.save(handle);
+    }
+
+    /** How far probes are, as JSON by their names. */
+    public Map<String, String> progress() {
+        return new String(Native.progress(handle), StandardCharsets.UTF_8).lines()
+                .map(line -> line.split("\t", 2))
+                .collect(Collectors.toMap(line -> line[0], line -> line[1]));
     }
 
     @Override

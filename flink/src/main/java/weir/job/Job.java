@@ -9,7 +9,7 @@ import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
-import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.connector.base.DeliveryGuarantee;
 import org.apache.flink.connector.kafka.sink.KafkaRecordSerializationSchema;
 import org.apache.flink.connector.kafka.sink.KafkaSink;
@@ -27,7 +27,9 @@ import weir.postgres.Table;
  * another one or into tables, exactly once. The engine of Weir computes.
  */
 public final class Job {
-    private static final TypeInformation<Tuple2<String, byte[]>> LINES = Types.TUPLE(Types.STRING,
+    /** A topic or table, a key (empty where there is none), and a line. */
+    private static final TypeInformation<Tuple3<String, byte[], byte[]>> LINES = Types.TUPLE(
+            Types.STRING, PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO,
             PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO);
 
     private Job() {}
@@ -82,7 +84,7 @@ public final class Job {
         List<String> targets = tables.stream()
                 .map(table -> copies ? table.target() : options.to).collect(Collectors.toList());
         String events = options.lateTopic();
-        DataStream<Tuple2<String, byte[]>> lines = env
+        DataStream<Tuple3<String, byte[], byte[]>> lines = env
                 .fromSource(source.build(), WatermarkStrategy.noWatermarks(), "partial results")
                 .uid("source")
                 // Windows close for all probes at once.
@@ -101,10 +103,11 @@ public final class Job {
         }
     }
 
-    private static KafkaSink<Tuple2<String, byte[]>> sink(JobOptions options) {
-        KafkaRecordSerializationSchema<Tuple2<String, byte[]>> records =
-                (line, context, at) -> new ProducerRecord<>(line.f0, line.f1);
-        return KafkaSink.<Tuple2<String, byte[]>>builder()
+    private static KafkaSink<Tuple3<String, byte[], byte[]>> sink(JobOptions options) {
+        KafkaRecordSerializationSchema<Tuple3<String, byte[], byte[]>> records =
+                (line, context, at) -> new ProducerRecord<>(line.f0,
+                        line.f1.length == 0 ? null : line.f1, line.f2);
+        return KafkaSink.<Tuple3<String, byte[], byte[]>>builder()
                 .setKafkaProducerConfig(options.client)
                 .setBootstrapServers(options.kafka)
                 .setDeliveryGuarantee(DeliveryGuarantee.EXACTLY_ONCE)

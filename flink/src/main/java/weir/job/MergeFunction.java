@@ -1,17 +1,17 @@
 package weir.job;
 
 import java.io.ByteArrayOutputStream;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.apache.flink.api.common.accumulators.LongCounter;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
-import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.metrics.Counter;
 import org.apache.flink.runtime.state.FunctionInitializationContext;
 import org.apache.flink.runtime.state.FunctionSnapshotContext;
@@ -27,10 +27,13 @@ import weir.engine.Tier;
  * Merges the records of all probes in one task, by the engine of {@code weir merge}, with all
  * stages above the merge. Its state in a checkpoint is the engine's own bytes.
  */
-final class MergeFunction extends KeyedProcessFunction<Integer, byte[], Tuple2<String, byte[]>>
+final class MergeFunction extends KeyedProcessFunction<Integer, byte[], Tuple3<String, byte[], byte[]>>
         implements CheckpointedFunction {
     private static final long serialVersionUID = 1L;
     private static final Logger LOG = LoggerFactory.getLogger(MergeFunction.class);
+
+    /** How often probes are asked for, at most. */
+    private static final long PROGRESS_NS = 1_000_000_000L;
 
     /** A state lies in a checkpoint in pieces of so many bytes. */
     private static final int PIECE_BYTES = 16 << 20;
@@ -49,6 +52,9 @@ final class MergeFunction extends KeyedProcessFunction<Integer, byte[], Tuple2<S
     private transient long stateBytes;
     private transient boolean waitsForEnd;
     private transient Counts counts;
+    /** How far probes are, for threads that read metrics, and when that was asked. */
+    private transient volatile Map<String, String> progress;
+    private transient long askedNs;
 
     MergeFunction(JobOptions options, List<String> targets) {
         this.job = options.job;
@@ -78,44 +84,54 @@ final class MergeFunction extends KeyedProcessFunction<Integer, byte[], Tuple2<S
         getRuntimeContext().getMetricGroup().gauge("weir_state_bytes", () -> stateBytes);
         tier = new Tier(job, probes, bounded, copies, restored);
         restored = null;
+        lookAtProbes();
+        for (String probe : probes) {
+            getRuntimeContext().getMetricGroup().addGroup("probe", probe)
+                    .gauge("weir_probe", () -> progress.getOrDefault(probe, ""));
+        }
+    }
+
+    private void lookAtProbes() {
+        progress = tier.progress();
+        askedNs = System.nanoTime();
     }
 
     @Override
     public void processElement(byte[] record, Context context,
-            Collector<Tuple2<String, byte[]>> out) {
+            Collector<Tuple3<String, byte[], byte[]>> out) {
         if (!waitsForEnd) {
             // The end of a bounded input is the last time that there is.
             context.timerService().registerEventTimeTimer(Long.MAX_VALUE);
             waitsForEnd = true;
         }
         counts.are(tier.take(record, to(out)));
+        if (System.nanoTime() - askedNs > PROGRESS_NS) {
+            lookAtProbes();
+        }
     }
 
     @Override
     public void onTimer(long time, OnTimerContext context,
-            Collector<Tuple2<String, byte[]>> out) {
+            Collector<Tuple3<String, byte[], byte[]>> out) {
         if (bounded) {
             counts.are(tier.finish(to(out)));
         }
     }
 
-    private Lines to(Collector<Tuple2<String, byte[]>> out) {
-        return lines -> {
-            ByteBuffer rest = ByteBuffer.wrap(lines);
-            while (rest.hasRemaining()) {
-                int output = Short.toUnsignedInt(rest.getShort());
-                byte[] line = new byte[rest.getInt()];
-                rest.get(line);
-                if (output == Lines.EVENTS) {
-                    LOG.warn("{}", new String(line, StandardCharsets.UTF_8));
-                }
-                out.collect(Tuple2.of(output == Lines.EVENTS ? events : targets.get(output), line));
+    private Lines to(Collector<Tuple3<String, byte[], byte[]>> out) {
+        return Lines.each((output, key, line) -> {
+            if (output == Lines.EVENTS) {
+                LOG.warn("{}", new String(line, StandardCharsets.UTF_8));
             }
-        };
+            String target = output == Lines.EVENTS ? events : targets.get(output);
+            out.collect(Tuple3.of(target, key, line));
+        });
     }
 
     @Override
     public void snapshotState(FunctionSnapshotContext context) throws Exception {
+        // With each checkpoint, so that the last records are not left out when no more come.
+        lookAtProbes();
         byte[] all = tier.save();
         stateBytes = all.length;
         List<byte[]> pieces = new ArrayList<>();

@@ -6,17 +6,17 @@ import org.apache.flink.api.connector.sink2.CommittingSinkWriter;
 import org.apache.flink.api.connector.sink2.Sink;
 import org.apache.flink.api.connector.sink2.SupportsCommitter;
 import org.apache.flink.api.connector.sink2.WriterInitContext;
-import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 
 /**
- * Rows into tables of PostgreSQL, exactly once: pairs of a table and a line of {@code COPY}. The
+ * Rows into tables of PostgreSQL, exactly once: a table, no key, and a line of {@code COPY}. The
  * rows of a checkpoint lie in that checkpoint, and are written in one transaction once it is
  * complete, together with the name of their batch; a batch whose name is there is not written
  * again. So nothing has to be prepared at the server, as two-phase commit would ask for.
  */
 public final class PostgresSink
-        implements Sink<Tuple2<String, byte[]>>, SupportsCommitter<RowBatch> {
+        implements Sink<Tuple3<String, byte[], byte[]>>, SupportsCommitter<RowBatch> {
     private static final long serialVersionUID = 1L;
 
     private final Database database;
@@ -26,7 +26,7 @@ public final class PostgresSink
     }
 
     @Override
-    public CommittingSinkWriter<Tuple2<String, byte[]>, RowBatch> createWriter(
+    public CommittingSinkWriter<Tuple3<String, byte[], byte[]>, RowBatch> createWriter(
             WriterInitContext context) {
         return new RowWriter();
     }

@@ -7,18 +7,18 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.flink.api.connector.sink2.CommittingSinkWriter;
-import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.tuple.Tuple3;
 
 /** Holds the rows of a checkpoint until it begins. */
-final class RowWriter implements CommittingSinkWriter<Tuple2<String, byte[]>, RowBatch> {
+final class RowWriter implements CommittingSinkWriter<Tuple3<String, byte[], byte[]>, RowBatch> {
     /** A task that starts again is another writer: what it takes it puts into other batches. */
     private final UUID writer = UUID.randomUUID();
     private final Map<String, ByteArrayOutputStream> open = new TreeMap<>();
     private long number;
 
     @Override
-    public void write(Tuple2<String, byte[]> row, Context context) {
-        open.computeIfAbsent(row.f0, table -> new ByteArrayOutputStream()).writeBytes(row.f1);
+    public void write(Tuple3<String, byte[], byte[]> row, Context context) {
+        open.computeIfAbsent(row.f0, table -> new ByteArrayOutputStream()).writeBytes(row.f2);
     }
 
     @Override
