@@ -3,10 +3,12 @@
 
 use crate::args::Cli;
 use crate::captures;
+use crate::exit::usage_try;
 use crate::library;
 use crate::texts::{from_packets, is_text};
 use clap::CommandFactory as _;
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 use weir_capture::begins_as_capture;
 use weir_capture::bpf::Filter;
@@ -191,6 +193,21 @@ pub(crate) fn near_capture(word: &str) -> Option<String> {
     let all = captures::expanded(vec![folder.to_str()?.to_owned()]).ok()?;
     let all: Vec<&str> = all.iter().map(|name| name.trim_start_matches("./")).collect();
     weir_lang::closest(word, all).map(str::to_owned)
+}
+
+/// Refuses the names of captures that are not there where others are called nearly so.
+pub(crate) fn refuse_misspelled(captures: &[String]) -> anyhow::Result<()> {
+    let is_missing = |name: &&String| {
+        let found = std::fs::metadata(name);
+        found.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    };
+    let missing = captures.iter().filter(is_missing);
+    let Some((name, near)) = missing.filter_map(|name| Some((name, near_capture(name)?))).next()
+    else {
+        return Ok(());
+    };
+    let line = with_value(name, &near).or_else(|| with_word(name, &near));
+    Err(usage_try(format!("{name}: there is no such file; did you mean `{near}`?"), line))
 }
 
 /// The given command line with the command in the place of one that other tools have.

@@ -123,12 +123,12 @@ fn unknown(name: &str) -> anyhow::Error {
     let commands = commands.get_subcommands().map(clap::Command::get_name);
     let names = commands.chain(library::names().map(|name| -> &str { name }));
     let message = |hint: &str| format!("no command and no query is called `{name}`; {hint}");
-    if let Some(line) = remedy::of_command(name) {
-        return usage_try(message("another one does what it may mean"), Some(line));
-    }
     if Path::new(name).is_dir() {
         let line = remedy::with_word(name, &format!("{name}/"));
         return usage_try(format!("{name} is a folder, and no command"), line);
+    }
+    if let Some(line) = remedy::of_command(name) {
+        return usage_try(message("another one does what it may mean"), Some(line));
     }
     if Path::new(name).exists() {
         return usage(format!("{name} is no capture (pcap, pcapng), and no query (NAME.weir)"));

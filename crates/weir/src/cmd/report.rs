@@ -29,6 +29,7 @@ pub(crate) fn run(mut args: ReportArgs, term: &Term) -> anyhow::Result<Status> {
     let words = std::mem::take(&mut args.words);
     let (captures, rest) = words.split_at(leading(&words, !args.read.is_empty()));
     let read = expanded([captures, &args.read].concat())?;
+    remedy::refuse_misspelled(&read)?;
     if read.is_empty() {
         let message = "no capture is given: weir report CAPTURE, or with -o report.html";
         return Err(usage_try(message, Some(remedy::with_input())));

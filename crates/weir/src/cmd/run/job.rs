@@ -159,7 +159,7 @@ fn site_of(programs: &Programs, options: &RunOptions) -> anyhow::Result<SitePara
     Ok(SiteParams { rules, library, ..programs.site().for_later_programs()? })
 }
 
-/// Refuses a run without anything to read.
+/// Refuses a run without anything to read, and captures that are spelled wrongly.
 fn check_input(options: &RunOptions, topic: Option<&KafkaTopic>) -> anyhow::Result<()> {
     if options.read.is_empty() && options.live.interface.is_empty() && topic.is_none() {
         return Err(usage_try(
@@ -167,7 +167,7 @@ fn check_input(options: &RunOptions, topic: Option<&KafkaTopic>) -> anyhow::Resu
             Some(remedy::with_input()),
         ));
     }
-    Ok(())
+    remedy::refuse_misspelled(&options.read)
 }
 
 /// The capture filter, if there is one.
