@@ -31,6 +31,19 @@ const PACKETS: u16 = 6000;
 const NO_SKEW: SkewWatch<'static> =
     SkewWatch { most: Duration::ZERO, tell: &|probe, _| panic!("{probe} has no clock") };
 
+/// A merge that is neither stopped nor asked.
+fn unasked() -> MergeControl<'static> {
+    MergeControl {
+        stop: &NEVER,
+        asked: &NEVER,
+        tell: &|_| unreachable!("nobody asked"),
+        skew: NO_SKEW,
+        lost: &|_| {},
+    }
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 type Rows = Vec<(usize, Vec<Value>)>;
 
 fn program(text: &str) -> Program {
@@ -153,15 +166,7 @@ fn merge(program: &Program, streams: Vec<Vec<u8>>) -> (Rows, MergeOutcome) {
     let OpenedStreams { streams, headless } = read.expect("it is not stopped");
     let merge = Merge::new(streams).expect("they belong together").without(headless);
     let mut sink = Collect::default();
-    let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
-    let control = MergeControl {
-        stop,
-        asked,
-        tell: &|_| unreachable!("nobody asked"),
-        skew: NO_SKEW,
-        lost: &|_| {},
-    };
-    let merged = run_merge(program, merge, &control, &mut sink);
+    let merged = run_merge(program, merge, &unasked(), &mut sink);
     assert!(merged.outcome.error.is_none(), "{:?}", merged.outcome.error);
     assert!(!merged.was_stopped);
     (sink.rows, merged)
@@ -212,16 +217,8 @@ fn passed_on(program: &Program, name: &str, streams: Vec<Vec<u8>>) -> Vec<u8> {
     let send = Box::new(move |message: &[u8]| to.borrow_mut().message(message));
     let probes = merge.probes();
     let receiver = Receiver::passing_on(&plan, &functions, &options, &probes, id, send);
-    let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
-    let control = MergeControl {
-        stop,
-        asked,
-        tell: &|_| unreachable!("nobody asked"),
-        skew: NO_SKEW,
-        lost: &|_| {},
-    };
     let mut sink = Collect::default();
-    let merged = merge.run(receiver.expect("as above"), &mut sink, &control);
+    let merged = merge.run(receiver.expect("as above"), &mut sink, &unasked());
     let merged = merged.expect("threads start");
     assert!(merged.outcome.error.is_none() && sink.rows.is_empty(), "{:?}", merged.outcome.error);
     Rc::into_inner(writer).expect("the merge has ended").into_inner().into_inner()

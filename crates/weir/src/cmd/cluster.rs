@@ -5,8 +5,9 @@ mod jobs;
 mod progress;
 mod rest;
 
+use super::explain;
 use super::merge::refuse_metrics;
-use crate::args::{ClusterArgs, ClusterCommand, SubmitArgs};
+use crate::args::{ClusterArgs, ClusterCommand, ClusterQueryArgs, SubmitArgs};
 use crate::exit::{Status, usage};
 use crate::kafka;
 use crate::programs::Programs;
@@ -14,6 +15,7 @@ use crate::site::Site;
 use crate::term::Term;
 use weir_engine::functions::Functions;
 use weir_flink::FlinkJob;
+use weir_plan::Program;
 use weir_plan::physical::Physical;
 
 /// Runs one of its commands.
@@ -23,7 +25,13 @@ pub(crate) fn run(args: &ClusterArgs, term: &Term) -> anyhow::Result<Status> {
             Some(job) => jobs::submit(args, &job),
             None => Ok(Status::Usage),
         },
-        ClusterCommand::Explain(args) => super::explain::of_job(args, term),
+        ClusterCommand::Explain(args) => {
+            let functions = Functions::default();
+            match compiled(args, &functions, term)? {
+                Some(queries) => explain::of_job(args, &queries, &functions),
+                None => Ok(Status::Usage),
+            }
+        }
         ClusterCommand::List(args) => jobs::list(args),
         ClusterCommand::Status(args) => jobs::status(args),
         ClusterCommand::Retire(args) => {
@@ -38,17 +46,25 @@ pub(crate) fn run(args: &ClusterArgs, term: &Term) -> anyhow::Result<Status> {
     }
 }
 
-/// The job for queries as JSON; `None`: there were errors among them, which are printed.
-fn job(args: &SubmitArgs, term: &Term) -> anyhow::Result<Option<String>> {
-    let query = &args.query;
+/// Queries and the program of all; `None`: there were errors among them, which are printed.
+fn compiled(
+    query: &ClusterQueryArgs,
+    functions: &Functions,
+    term: &Term,
+) -> anyhow::Result<Option<(Programs, Program)>> {
     let site = Site::read(query.site.site.as_deref(), term)?;
     let programs = Programs::given(&query.expressions, &query.queries)?.with_site(site);
     let programs = programs.with_rules(query.rules.rules()?);
+    let compiled = programs.compile(&query.params, false, functions, false, term)?;
+    Ok(compiled.map(|program| (programs, program)))
+}
+
+/// The job for queries as JSON; `None`: as above.
+fn job(args: &SubmitArgs, term: &Term) -> anyhow::Result<Option<String>> {
     let functions = Functions::default();
-    let compiled = programs.compile(&query.params, false, &functions, false, term)?;
-    let Some(program) = compiled else { return Ok(None) };
+    let Some((_, program)) = compiled(&args.query, &functions, term)? else { return Ok(None) };
     refuse_metrics(&program, "a job")?;
-    let job = FlinkJob::new(&Physical::new(&program, &[]), query.rules.time_zone.0);
+    let job = FlinkJob::new(&Physical::new(&program, &[]), args.query.rules.time_zone.0);
     let job = job.map_err(|why| usage(why.to_string()))?;
     if job.is_endless() && !args.bounded {
         return Err(usage(

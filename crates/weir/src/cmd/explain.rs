@@ -62,16 +62,14 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
 }
 
 /// The same for a job on Flink: the parts that run at the probes, and those that run there.
-pub(super) fn of_job(args: &ClusterQueryArgs, term: &Term) -> anyhow::Result<Status> {
-    let site = Site::read(args.site.site.as_deref(), term)?;
-    let programs = Programs::given(&args.expressions, &args.queries)?.with_site(site);
-    let programs = programs.with_rules(args.rules.rules()?);
-    let functions = Functions::default();
-    let compiled = programs.compile(&args.params, false, &functions, false, term)?;
-    let Some(program) = compiled else { return Ok(Status::Usage) };
-    let plan = weir_plan::print::explain(&program, 1);
-    let text = with_params(&programs, &args.params, &plan)? + &probes(&program, &functions);
-    let text = text + &job(&program, args.rules.time_zone.0);
+pub(super) fn of_job(
+    args: &ClusterQueryArgs,
+    (programs, program): &(Programs, Program),
+    functions: &Functions,
+) -> anyhow::Result<Status> {
+    let plan = weir_plan::print::explain(program, 1);
+    let text = with_params(programs, &args.params, &plan)? + &probes(program, functions);
+    let text = text + &job(program, args.rules.time_zone.0);
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Status::Ok)
 }
